@@ -1,0 +1,1 @@
+//! Built-in admission: what changes or refuses a write before it is stored.

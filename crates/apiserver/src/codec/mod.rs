@@ -1,0 +1,1 @@
+//! Bodies in and out: JSON, YAML, protobuf, tables, partial metadata.

@@ -1,0 +1,1 @@
+//! Custom resource definitions: naming, establishing, schemas, conversion.

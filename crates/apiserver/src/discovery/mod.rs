@@ -1,0 +1,1 @@
+//! What is served, in both forms of discovery.

@@ -1,0 +1,16 @@
+//! The Kubernetes API over the store and the table of kinds.
+
+pub mod admission;
+pub mod auth;
+mod cel;
+mod codec;
+mod crd;
+mod discovery;
+mod error;
+mod openapi;
+mod rest;
+pub mod server;
+mod strategy;
+mod table;
+
+pub use error::{ApiError, Cause, Details};

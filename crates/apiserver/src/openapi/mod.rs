@@ -1,0 +1,1 @@
+//! OpenAPI documents of everything that is served.

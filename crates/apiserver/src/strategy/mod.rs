@@ -1,0 +1,1 @@
+//! What kinds do beyond the common path.

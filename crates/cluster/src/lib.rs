@@ -1,0 +1,1 @@
+//! Store, API server, controllers and node put together.

@@ -1,0 +1,1 @@
+//! What an operator is, as values and traits.

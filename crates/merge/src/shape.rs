@@ -1,0 +1,59 @@
+//! What the merge algorithms must know of a type: how its maps and lists are merged.
+
+use serde_json::Value;
+
+/// The merge facts of one type, as a schema that the caller owns can answer them.
+///
+/// A shape is a cheap handle: implementations are references or reference-counted pointers.
+pub trait Shape: Clone {
+    /// The shape of the member `name`, or of the values where every key is allowed; `None` where nothing is known.
+    fn field(&self, name: &str) -> Option<Self>;
+
+    /// The shape of the items of a list; `None` where nothing is known.
+    fn item(&self) -> Option<Self>;
+
+    /// Whether a map of this shape is owned member by member or as one value.
+    fn map_type(&self) -> MapType;
+
+    /// How the items of a list of this shape are told apart.
+    fn list_type(&self) -> ListType<'_>;
+
+    /// The default of the member `name`, used where a key of an associative list is left out.
+    fn field_default(&self, name: &str) -> Option<Value>;
+
+    /// How a strategic merge patch treats a value of this shape.
+    fn patch_strategy(&self) -> PatchStrategy<'_>;
+}
+
+/// Whether a map is owned member by member or as one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapType {
+    /// Every member has its own owner.
+    Granular,
+    /// The map has one owner.
+    Atomic,
+}
+
+/// How the items of a list are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType<'a> {
+    /// The list has one owner.
+    Atomic,
+    /// Items are scalars and are their own identity.
+    Set,
+    /// Items are maps and are identified by these members.
+    Map(&'a [String]),
+}
+
+/// How a strategic merge patch treats a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatchStrategy<'a> {
+    /// A list is merged with the live one instead of replacing it.
+    pub merge: bool,
+    /// The member that identifies the items of a merged list of maps.
+    pub merge_key: Option<&'a str>,
+    /// Members that the patch does not retain by name are removed (`retainKeys`).
+    pub retain_keys: bool,
+    /// A map is replaced as a whole.
+    pub replace: bool,
+}

@@ -1,0 +1,1 @@
+//! The node agent: Pods as sandboxed host processes.

@@ -1,0 +1,1 @@
+//! Informers, queue, workers, tap, leader election, probes, metrics.

@@ -1,0 +1,1 @@
+//! A revisioned, watchable log of bytes: transactions, snapshots, compaction, on redb or in memory.

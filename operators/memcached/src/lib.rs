@@ -1,0 +1,1 @@
+//! Keeps memcached clusters running.

@@ -1,0 +1,2 @@
+//! Keeps memcached clusters running, as a program of its own.
+fn main() {}
