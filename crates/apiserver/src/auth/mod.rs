@@ -3,6 +3,7 @@
 mod attributes;
 mod certificate;
 mod denial;
+pub mod rbac;
 mod user;
 
 use http::HeaderMap;
