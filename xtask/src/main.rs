@@ -1,11 +1,16 @@
-//! Tasks of the project: `cargo xtask TASK`.
+//! Tasks of the project: generated tables, tests, tidy checks, tools.
 
 mod generate;
+mod test;
+mod tidy;
+mod tools;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 
+/// Tasks of the project.
 #[derive(Parser)]
-#[command(about = "Tasks of the project")]
+#[command(name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -13,12 +18,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Generate the tables of kinds from the pinned Kubernetes release
-    Generate(generate::Arguments),
+    /// Generate the tables of kinds from the pinned Kubernetes release.
+    Generate(generate::Options),
+    /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
+    Test(test::Options),
+    /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
+    Tidy,
+    /// Install what the tests need and print where it is.
+    Tools,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
-        Task::Generate(arguments) => generate::run(&arguments),
+        Task::Generate(options) => generate::run(&options),
+        Task::Test(options) => test::run(&options),
+        Task::Tidy => tidy::run(),
+        Task::Tools => tools::run(),
     }
 }

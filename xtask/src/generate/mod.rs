@@ -20,8 +20,8 @@ const COMPRESSION: i32 = 19;
 
 /// What `cargo xtask generate` is told.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
-    /// Only compare: fail when a checked-in table differs from what would be generated
+pub(crate) struct Options {
+    /// Only compare: fail when a checked-in table differs from what would be generated.
     #[arg(long)]
     check: bool,
 }
@@ -33,17 +33,17 @@ struct Output {
 }
 
 /// Generates every table, or compares the checked-in ones.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let source = match Source::fetch() {
         Ok(source) => source,
-        Err(error) if arguments.check => {
+        Err(error) if options.check => {
             println!("skipped: the Kubernetes sources are not reachable, so freshness was not checked ({error:#})");
             return Ok(());
         }
         Err(error) => return Err(error.context("the Kubernetes sources are not reachable")),
     };
     let outputs = outputs(&source)?;
-    if arguments.check { compare(&outputs) } else { write(&outputs) }
+    if options.check { compare(&outputs) } else { write(&outputs) }
 }
 
 fn outputs(source: &Source) -> anyhow::Result<Vec<Output>> {
