@@ -2,6 +2,15 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// CamelCase, with a domain before it if need be.
+const TYPE_PATTERN: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
+                            (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+/// CamelCase.
+const REASON_PATTERN: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+/// A longer message is cut.
+const MESSAGE_CHARS_MAX: usize = 8192;
 
 /// Whether something holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +73,7 @@ pub fn set(conditions: &mut Vec<Condition>, statement: Statement, generation: Op
         type_: statement.type_,
         status: statement.truth.as_str().into(),
         reason: statement.reason,
-        message: statement.message,
+        message: statement.message.chars().take(MESSAGE_CHARS_MAX).collect(),
         observed_generation: generation,
         last_transition_time: since,
     };
@@ -82,6 +91,28 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
 /// Whether the condition of this type is `True`.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|condition| condition.status == "True")
+}
+
+/// The schema of a list of conditions, with the limits that the API's own conditions have.
+pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "description": "What holds for the resource, since when.",
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": {"type": "string", "maxLength": 316, "pattern": TYPE_PATTERN},
+                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+                "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+                "lastTransitionTime": {"type": "string", "format": "date-time"},
+                "reason": {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": REASON_PATTERN},
+                "message": {"type": "string", "maxLength": 32768},
+            },
+        },
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
 }
 
 #[cfg(test)]

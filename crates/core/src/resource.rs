@@ -149,6 +149,7 @@ fn columns(own: &[Column]) -> Vec<api::CustomResourceColumnDefinition> {
 
 fn schema<R: CustomResource>(facts: &Facts) -> api::JSONSchemaProps {
     let mut spec = part::<R::Spec>();
+    spec["description"] = "What is wanted.".into();
     if !facts.rules.is_empty() {
         let rules = facts.rules.iter().map(|rule| json!({"rule": rule.cel, "message": rule.message})).collect();
         spec["x-kubernetes-validations"] = Value::Array(rules);

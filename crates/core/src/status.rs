@@ -8,16 +8,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::condition;
+
 /// Conditions and the observed generation, beside the fields of the author's own status type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(description = "What was last observed.")]
 pub struct Status<S> {
     /// The generation that this status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// What holds for the resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(schema_with = "condition::schema")]
     pub conditions: Vec<Condition>,
     /// What the author reports.
     #[serde(flatten)]
