@@ -1,0 +1,115 @@
+//! The store: one writer, snapshots for everyone, events in order.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    CommitError, Compacted, OpenError, Revision, Snapshot, Watch, Write,
+    disk::Disk,
+    history::History,
+    stage::{Staged, stage},
+    watch::Watcher,
+    writer::Writer,
+};
+
+/// A revisioned, watchable map from keys to bytes; a clone is the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    state: Arc<Mutex<State>>,
+    /// The thread that writes to disk; `None` for a store in memory only.
+    writer: Option<Arc<Writer>>,
+}
+
+/// What readers see. It changes only after the disk has the change.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) current: Snapshot,
+    history: History,
+    watchers: Vec<Watcher>,
+}
+
+impl State {
+    fn new(current: Snapshot) -> Self {
+        Self { history: History::starting_at(current.clone()), current, watchers: Vec::new() }
+    }
+
+    /// Makes a commit visible: state, past and watchers in one step.
+    pub(crate) fn publish(&mut self, staged: Staged) {
+        if staged.events.is_empty() {
+            return;
+        }
+        self.history.push(&staged);
+        self.watchers.retain(|watcher| staged.events.iter().all(|event| watcher.publish(event)));
+        self.current = staged.snapshot;
+    }
+}
+
+impl Store {
+    /// A store without a disk.
+    pub fn in_memory() -> Self {
+        Self { state: Arc::new(Mutex::new(State::new(Snapshot::empty()))), writer: None }
+    }
+
+    /// The store in the file at `path`, which is made if it is not there.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::on(Disk::file(path.as_ref())?)
+    }
+
+    /// The store on `disk`.
+    pub(crate) fn on(disk: Disk) -> Result<Self, OpenError> {
+        let current = disk.load()?;
+        let state = Arc::new(Mutex::new(State::new(current)));
+        let writer = Arc::new(Writer::start(disk, Arc::clone(&state))?);
+        Ok(Self { state, writer: Some(writer) })
+    }
+
+    /// The present state.
+    pub fn snapshot(&self) -> Snapshot {
+        self.state().current.clone()
+    }
+
+    /// The revision of the present state.
+    pub fn revision(&self) -> Revision {
+        self.state().current.revision()
+    }
+
+    /// The state as it was at `revision`, while that is kept. A revision of the future answers with the present.
+    pub fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, Compacted> {
+        self.state().history.snapshot_at(revision)
+    }
+
+    /// Makes all of `writes` happen, or none, as one revision. An answer means that it outlives a crash.
+    ///
+    /// Dropping the future leaves open whether the commit happens.
+    pub async fn commit(&self, writes: Vec<Write>) -> Result<Revision, CommitError> {
+        if let Some(writer) = &self.writer {
+            return writer.commit(writes).await;
+        }
+        let mut state = self.state();
+        let staged = stage(&state.current, writes)?;
+        let revision = staged.snapshot.revision();
+        state.publish(staged);
+        Ok(revision)
+    }
+
+    /// The changes after `after` of the keys that begin with `prefix`.
+    pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Compacted> {
+        let mut state = self.state();
+        let backlog =
+            state.history.events_after(after)?.filter(|event| event.key.starts_with(prefix)).cloned().collect();
+        let (watch, watcher) = Watch::new(&self.state, prefix, after, backlog);
+        state.watchers.push(watcher);
+        Ok(watch)
+    }
+
+    /// Forgets the past before `revision`.
+    pub fn compact(&self, revision: Revision) {
+        self.state().history.compact(revision);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,157 @@
+//! The one thread that writes to disk: it takes what waits as one batch, syncs once, then answers all of it.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    CommitError, OpenError, Revision, Snapshot, Write,
+    disk::Disk,
+    stage::{Staged, stage},
+    store::State,
+};
+
+/// How many commits wait for the disk before the next one has to wait for room.
+const QUEUE_MAX: usize = 1_024;
+/// How many commits share one sync.
+const BATCH_MAX: usize = 256;
+
+type Answer = oneshot::Sender<Result<Revision, CommitError>>;
+
+/// A commit on its way to the disk.
+struct Job {
+    writes: Vec<Write>,
+    answer: Answer,
+}
+
+/// The handle of the thread; dropping it lets the thread finish what waits and closes the disk.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    queue: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(disk: Disk, state: Arc<Mutex<State>>) -> Result<Self, OpenError> {
+        let path = disk.path().to_owned();
+        let (queue, jobs) = mpsc::channel(QUEUE_MAX);
+        let run = move || Loop { disk, state, unsure: Vec::new() }.run(jobs);
+        let thread = thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(run)
+            .map_err(|source| OpenError::Io { path, source })?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<Revision, CommitError> {
+        let (answer, answered) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or(CommitError::Closed)?;
+        queue.send(Job { writes, answer }).await.map_err(|_| CommitError::Closed)?;
+        answered.await.map_err(|_| CommitError::Closed)?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+            tracing::error!("the store's writer thread panicked");
+        }
+    }
+}
+
+struct Loop {
+    disk: Disk,
+    state: Arc<Mutex<State>>,
+    /// What the disk failed on: whether it has it is only known once it is open again.
+    unsure: Vec<Staged>,
+}
+
+impl Loop {
+    fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while let Some(first) = jobs.blocking_recv() {
+            batch.push(first);
+            while batch.len() < BATCH_MAX
+                && let Ok(job) = jobs.try_recv()
+            {
+                batch.push(job);
+            }
+            self.commit(batch.drain(..));
+        }
+    }
+
+    fn commit(&mut self, jobs: impl Iterator<Item = Job>) {
+        if let Err(error) = self.recover() {
+            let error = CommitError::Reopen(Arc::new(error));
+            jobs.for_each(|job| answer(job.answer, Err(error.clone())));
+            return;
+        }
+        let base = self.current();
+        let (staged, answers) = stage_all(&base, jobs);
+        if let Err(error) = self.disk.write(&staged) {
+            tracing::error!(%error, "the disk refused a commit");
+            self.unsure = staged;
+            let error = CommitError::Disk(Arc::new(error));
+            answers.into_iter().for_each(|(to, _)| answer(to, Err(error.clone())));
+            return;
+        }
+        self.publish(staged);
+        answers.into_iter().for_each(|(to, revision)| answer(to, Ok(revision)));
+    }
+
+    /// After a failure: opens the disk again and takes from it whether the failed batch is there.
+    fn recover(&mut self) -> Result<(), OpenError> {
+        if !self.disk.is_failed() {
+            return Ok(());
+        }
+        let on_disk = self.disk.reopen()?;
+        let landed = std::mem::take(&mut self.unsure);
+        if landed.last().is_some_and(|last| last.snapshot.revision() <= on_disk) {
+            self.publish(landed);
+        }
+        if self.current().revision() == on_disk {
+            return Ok(());
+        }
+        self.disk.fail();
+        let reason = format!("the disk is at revision {on_disk}, memory at {}", self.current().revision());
+        Err(OpenError::Io { path: self.disk.path().to_owned(), source: io::Error::other(reason) })
+    }
+
+    fn publish(&self, staged: Vec<Staged>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        staged.into_iter().for_each(|staged| state.publish(staged));
+    }
+
+    fn current(&self) -> Snapshot {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).current.clone()
+    }
+}
+
+/// Stages every job on top of the one before; those that cannot be are answered at once.
+fn stage_all(base: &Snapshot, jobs: impl Iterator<Item = Job>) -> (Vec<Staged>, Vec<(Answer, Revision)>) {
+    let mut base = base.clone();
+    let (mut all, mut answers) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match stage(&base, job.writes) {
+            Ok(staged) => {
+                base = staged.snapshot.clone();
+                answers.push((job.answer, base.revision()));
+                if !staged.events.is_empty() {
+                    all.push(staged);
+                }
+            }
+            Err(error) => answer(job.answer, Err(error)),
+        }
+    }
+    (all, answers)
+}
+
+/// Whoever asked may be gone; the commit stands all the same.
+fn answer(to: Answer, result: Result<Revision, CommitError>) {
+    let _ = to.send(result);
+}
