@@ -67,7 +67,11 @@ async fn release<O: Namespaced, K: Namespaced>(actor: &Actor, owner: &O, object:
 }
 
 /// The owners that would adopt an object that has no controller.
-pub(crate) fn wooers<O, K>(change: &Change<K>, owners: &Informer<O>, selector: fn(&O) -> LabelSelector) -> Vec<ObjectKey>
+pub(crate) fn wooers<O, K>(
+    change: &Change<K>,
+    owners: &Informer<O>,
+    selector: fn(&O) -> LabelSelector,
+) -> Vec<ObjectKey>
 where
     O: Object + Namespaced,
     K: Object,

@@ -33,7 +33,11 @@ mod tests {
     fn percentages_round_as_asked() {
         let check = |value: &str, total, up, down| {
             let value = IntOrString::String(value.to_owned());
-            assert_eq!((of(&value, total, Round::Up), of(&value, total, Round::Down)), (up, down), "{value:?} of {total}");
+            assert_eq!(
+                (of(&value, total, Round::Up), of(&value, total, Round::Down)),
+                (up, down),
+                "{value:?} of {total}"
+            );
         };
         check("25%", 3, 1, 0);
         check("25%", 4, 1, 1);

@@ -51,11 +51,6 @@ pub(crate) fn available_at(pod: &Pod, min_ready_seconds: i32) -> Option<Timestam
     since.checked_add(SignedDuration::from_secs(i64::from(min_ready_seconds))).ok()
 }
 
-/// Whether the Pod has been ready for `min_ready_seconds`.
-pub(crate) fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
-    available_at(pod, min_ready_seconds).is_some_and(|at| at <= now)
-}
-
 /// The node that the Pod is bound to.
 pub(crate) fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())

@@ -40,7 +40,8 @@ pub(crate) struct Plan {
 pub(crate) fn plan(observed: Observed<'_>) -> Plan {
     let Observed { deployment, sets, now, .. } = observed;
     let new = template::current(deployment, sets);
-    let old: Vec<&ReplicaSet> = sets.iter().copied().filter(|set| Some(set.name_any()) != new.map(|n| n.name_any())).collect();
+    let old: Vec<&ReplicaSet> =
+        sets.iter().copied().filter(|set| Some(set.name_any()) != new.map(|n| n.name_any())).collect();
     let mut plan = if deployment.metadata.deletion_timestamp.is_some() {
         Plan { status: status::counts(deployment, new, &old, now), ..Plan::default() }
     } else if is_paused(deployment) || (!scale::is_recreate(deployment) && scale::was_resized(deployment, sets)) {

@@ -104,8 +104,10 @@ mod tests {
     use super::*;
 
     fn template(image: &str) -> PodTemplateSpec {
-        serde_json::from_value(json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": image}]}}))
-            .unwrap()
+        serde_json::from_value(
+            json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": image}]}}),
+        )
+        .unwrap()
     }
 
     #[test]

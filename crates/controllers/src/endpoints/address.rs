@@ -21,8 +21,13 @@ pub(crate) struct Port {
 pub(crate) struct Readiness {
     pub(crate) serving: bool,
     pub(crate) terminating: bool,
-    /// Serving and not terminating, or the Service takes every address.
-    pub(crate) ready: bool,
+}
+
+impl Readiness {
+    /// Whether traffic may go there: `publish_all` is for Services that take every address.
+    fn admits_traffic(self, publish_all: bool) -> bool {
+        publish_all || (self.serving && !self.terminating)
+    }
 }
 
 /// One Pod behind a Service.
@@ -33,6 +38,7 @@ pub(crate) struct Backend<'a> {
     pub(crate) hostname: Option<String>,
     pub(crate) ports: Vec<Port>,
     pub(crate) readiness: Readiness,
+    pub(crate) ready: bool,
 }
 
 /// Whether the Service is one that this controller keeps endpoints for.
@@ -64,11 +70,16 @@ fn backend<'a>(service: &Service, pod: &'a Pod) -> Option<Backend<'a>> {
     let spec = service.spec.as_ref()?;
     let address = pod.status.as_ref()?.pod_ip.clone().filter(|address| !address.is_empty())?;
     let publish_all = spec.publish_not_ready_addresses.unwrap_or(false);
-    let serving = pods::is_ready(pod);
-    let terminating = pods::is_terminating(pod);
-    let readiness = Readiness { serving, terminating, ready: publish_all || (serving && !terminating) };
+    let readiness = Readiness { serving: pods::is_ready(pod), terminating: pods::is_terminating(pod) };
     let ports = spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
-    Some(Backend { pod, address, hostname: hostname(service, pod), ports, readiness })
+    Some(Backend {
+        pod,
+        address,
+        hostname: hostname(service, pod),
+        ports,
+        readiness,
+        ready: readiness.admits_traffic(publish_all),
+    })
 }
 
 /// The name of the Pod under the Service, for Pods with `hostname` and this Service as `subdomain`.
@@ -96,9 +107,8 @@ fn named(name: &str, protocol: &str, pod: &Pod) -> Option<i32> {
     let spec = pod.spec.as_ref()?;
     let sidecars = spec.init_containers.iter().flatten().filter(|c| c.restart_policy.as_deref() == Some("Always"));
     let ports = spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten());
-    let mut matching = ports.filter(|port| {
-        port.name.as_deref() == Some(name) && port.protocol.as_deref().unwrap_or("TCP") == protocol
-    });
+    let mut matching = ports
+        .filter(|port| port.name.as_deref() == Some(name) && port.protocol.as_deref().unwrap_or("TCP") == protocol);
     matching.next().map(|port| port.container_port)
 }
 

@@ -67,9 +67,9 @@ impl Process for ServiceEndpoints {
 impl ServiceEndpoints {
     async fn sync(&self, service: &Service) -> Result<(), kube::Error> {
         let namespace = service.namespace().unwrap_or_default();
-        let chosen = self.pods.filter(|pod| {
-            pod.metadata.namespace.as_deref() == Some(&namespace) && address::selects(service, pod)
-        });
+        let chosen = self
+            .pods
+            .filter(|pod| pod.metadata.namespace.as_deref() == Some(&namespace) && address::selects(service, pod));
         let backends = address::backends(service, &chosen.iter().map(|pod| &**pod).collect::<Vec<_>>());
         let present = self.endpoints.get(&ObjectKey::of(service));
         if let Some(endpoints) = subsets::changed(service, &backends, present.as_deref()) {

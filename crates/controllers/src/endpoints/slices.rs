@@ -165,7 +165,7 @@ fn endpoint(backend: &Backend<'_>) -> Endpoint {
     Endpoint {
         addresses: vec![backend.address.clone()],
         conditions: Some(EndpointConditions {
-            ready: Some(backend.readiness.ready),
+            ready: Some(backend.ready),
             serving: Some(backend.readiness.serving),
             terminating: Some(backend.readiness.terminating),
         }),
@@ -253,7 +253,12 @@ mod tests {
         let changes = decide(&pods, &existing);
         assert_eq!((changes.create.len(), changes.update.len(), changes.delete.len()), (0, 1, 0));
         assert_eq!(changes.update[0].name_any(), "a");
-        let changes = decide(&pods[99..], &existing);
+        let in_second = |pod: &Pod| {
+            let targets = existing[1].endpoints.iter().flatten().filter_map(|endpoint| endpoint.target_ref.as_ref());
+            targets.into_iter().any(|target| target.uid == pod.metadata.uid)
+        };
+        pods.retain(in_second);
+        let changes = decide(&pods, &existing);
         assert_eq!((changes.update.len(), changes.delete.len()), (0, 1));
     }
 }

@@ -19,12 +19,16 @@ pub(crate) fn changed(service: &Service, backends: &[Backend<'_>], present: Opti
     // Terminating Pods have no place in this older form, unless the Service takes every address.
     let wanted: Vec<Backend<'_>> = backends
         .iter()
-        .filter(|backend| !backend.readiness.terminating || backend.readiness.ready)
+        .filter(|backend| !backend.readiness.terminating || backend.ready)
         .take(ADDRESSES_MAX)
         .cloned()
         .collect();
     let mut endpoints = present.cloned().unwrap_or_else(|| Endpoints {
-        metadata: ObjectMeta { name: service.metadata.name.clone(), namespace: service.namespace(), ..Default::default() },
+        metadata: ObjectMeta {
+            name: service.metadata.name.clone(),
+            namespace: service.namespace(),
+            ..Default::default()
+        },
         subsets: None,
     });
     let subsets: Vec<EndpointSubset> =
@@ -52,7 +56,7 @@ fn labels(service: &Service) -> BTreeMap<String, String> {
 fn subset(ports: &[Port], members: &[&Backend<'_>]) -> EndpointSubset {
     let addresses = |ready: bool| {
         let chosen: Vec<EndpointAddress> =
-            members.iter().filter(|backend| backend.readiness.ready == ready).map(|backend| address(backend)).collect();
+            members.iter().filter(|backend| backend.ready == ready).map(|backend| address(backend)).collect();
         (!chosen.is_empty()).then_some(chosen)
     };
     let port = |port: &Port| EndpointPort {
@@ -92,18 +96,18 @@ mod tests {
     use super::*;
     use crate::endpoints::address::backends;
 
-    fn pod(name: &str, ready: bool, leaves: bool) -> Pod {
+    fn pod(name: &str, ready: &str, deleted: Option<&str>) -> Pod {
         serde_json::from_value(json!({
-            "metadata": {"name": name, "labels": {"app": "web"}, "deletionTimestamp": leaves.then_some("2026-01-01T00:00:00Z")},
+            "metadata": {"name": name, "labels": {"app": "web"}, "deletionTimestamp": deleted},
             "spec": {"containers": []},
             "status": {"podIP": format!("127.64.128.{}", name.len()),
-                "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}]}}))
+                "conditions": [{"type": "Ready", "status": ready}]}}))
         .unwrap()
     }
 
     #[test]
     fn addresses_are_sorted_by_readiness() {
-        let pods = [pod("a", true, false), pod("bb", false, false), pod("ccc", true, true)];
+        let pods = [pod("a", "True", None), pod("bb", "False", None), pod("ccc", "True", Some("2026-01-01T00:00:00Z"))];
         let pods: Vec<&Pod> = pods.iter().collect();
         let check = |publish: bool, ready: &[&str], not_ready: &[&str]| {
             let service: Service = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
@@ -115,8 +119,10 @@ mod tests {
                 let targets = addresses.iter().flatten().filter_map(|address| address.target_ref.as_ref());
                 targets.filter_map(|target| target.name.clone()).collect()
             };
-            assert_eq!((names(&subset.addresses), names(&subset.not_ready_addresses)),
-                (ready.iter().map(|s| s.to_string()).collect(), not_ready.iter().map(|s| s.to_string()).collect()));
+            assert_eq!(
+                (names(&subset.addresses), names(&subset.not_ready_addresses)),
+                (ready.iter().map(|s| s.to_string()).collect(), not_ready.iter().map(|s| s.to_string()).collect())
+            );
             assert_eq!(changed(&service, &backends(&service, &pods), Some(&endpoints)), None);
         };
         check(false, &["a"], &["bb"]);

@@ -79,8 +79,11 @@ impl Graph {
             changed |= before.is_some() && !owners_before.contains(owner);
         }
         // An owner in the foreground waits for blocking dependents: a reference that no longer blocks frees it.
-        for owner in owners_before.iter().filter(|owner| !node.owners.contains(owner)) {
-            look.extend(self.is_waiting(&owner.uid).then(|| owner.uid.clone()));
+        let differs = |owner: &&OwnerReference| {
+            node.owners.iter().any(|now| now.uid == owner.uid) && !node.owners.contains(owner)
+        };
+        for owner in owners_before.iter().filter(differs).filter(|owner| self.is_waiting(&owner.uid)) {
+            look.push(owner.uid.clone());
         }
         if changed {
             look.push(uid.to_owned());
@@ -115,9 +118,8 @@ impl Graph {
 
     /// Dependents that the deletion of their owner has to wait for.
     pub(crate) fn blocking<'a>(&'a self, owner: &'a str) -> impl Iterator<Item = (&'a Uid, &'a Node)> {
-        let blocks = move |reference: &OwnerReference| {
-            reference.uid == owner && reference.block_owner_deletion == Some(true)
-        };
+        let blocks =
+            move |reference: &OwnerReference| reference.uid == owner && reference.block_owner_deletion == Some(true);
         self.dependents(owner).filter(move |(_, node)| node.owners.iter().any(blocks))
     }
 
@@ -174,7 +176,8 @@ mod tests {
             block_owner_deletion: Some(true),
             ..OwnerReference::default()
         };
-        let place = Place { group: String::new(), kind: "K".into(), namespace: Some("ns".into()), name: name.to_owned() };
+        let place =
+            Place { group: String::new(), kind: "K".into(), namespace: Some("ns".into()), name: name.to_owned() };
         Node { place, owners: owners.iter().map(owner).collect(), deletion }
     }
 

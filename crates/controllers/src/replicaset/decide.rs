@@ -129,13 +129,13 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str, phase: &str, ready: bool, leaves: bool) -> Pod {
+    fn pod(name: &str, phase: &str, ready: &str, deleted: Option<&str>) -> Pod {
         serde_json::from_value(json!({
             "metadata": {"name": name, "labels": {"app": "a"},
-                "deletionTimestamp": leaves.then_some("2026-01-01T00:00:00Z")},
+                "deletionTimestamp": deleted},
             "spec": {"nodeName": "n", "containers": []},
             "status": {"phase": phase, "conditions": [
-                {"type": "Ready", "status": if ready { "True" } else { "False" }, "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+                {"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
         }))
         .unwrap()
     }
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn the_number_of_active_pods_is_made_right() {
         let pods =
-            [pod("a", "Running", true, false), pod("b", "Running", false, false), pod("c", "Failed", false, false)];
-        let leaving = pod("d", "Running", true, true);
+            [pod("a", "Running", "True", None), pod("b", "Running", "False", None), pod("c", "Failed", "False", None)];
+        let leaving = pod("d", "Running", "True", Some("2026-01-01T00:00:00Z"));
         let owned: Vec<&Pod> = pods.iter().chain([&leaving]).collect();
         let check = |replicas, expect: Change<'_>| {
             assert_eq!(change(wanted(replicas), &owned, &HashMap::new(), Timestamp::now()), expect, "{replicas}");
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_pod_is_available_after_its_time() {
-        let pods = [pod("a", "Running", true, false)];
+        let pods = [pod("a", "Running", "True", None)];
         let owned: Vec<&Pod> = pods.iter().collect();
         let wanted = Wanted { replicas: 1, min_ready_seconds: 10, generation: None };
         let check = |now: &str, available, again: Option<&str>| {

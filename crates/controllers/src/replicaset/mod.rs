@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::core::{Selector, SelectorExt};
 use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
 use windlass_runtime::{Action, Context, Controller, Error, Informer, Manager, Reconcile};
 
 pub(crate) use decide::REPLICA_FAILURE;

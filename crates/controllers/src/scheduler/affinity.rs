@@ -15,7 +15,8 @@ pub(crate) fn admits(spec: &PodSpec, node: &Node) -> bool {
 /// How much the preferred terms like the node.
 pub(crate) fn preference(spec: &PodSpec, node: &Node) -> i64 {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
-    let preferred = affinity.and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let preferred =
+        affinity.and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
     let liked = preferred.into_iter().flatten().filter(|term| term_admits(&term.preference, node));
     liked.map(|term| i64::from(term.weight)).sum()
 }
@@ -57,18 +58,15 @@ mod tests {
     #[test]
     fn terms_are_alternatives_and_requirements_add_up() {
         let node: Node =
-            serde_json::from_value(json!({"metadata": {"name": "n1", "labels": {"disk": "ssd", "cores": "8"}}})).unwrap();
+            serde_json::from_value(json!({"metadata": {"name": "n1", "labels": {"disk": "ssd", "cores": "8"}}}))
+                .unwrap();
         let check = |spec: Value, expect| {
             let mut spec = spec;
             spec["containers"] = json!([]);
             assert_eq!(admits(&serde_json::from_value(spec.clone()).unwrap(), &node), expect, "{spec}");
         };
-        let terms = |terms: Value| {
-            json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
-        };
-        let expression = |key: &str, operator: &str, values: &[&str]| {
-            json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
-        };
+        let terms = |terms: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
+        let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
         check(json!({}), true);
         check(json!({"nodeSelector": {"disk": "ssd"}}), true);
         check(json!({"nodeSelector": {"disk": "hdd"}}), false);

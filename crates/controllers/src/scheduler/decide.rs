@@ -53,9 +53,9 @@ impl<'a> Board<'a> {
             }
             reasons.into_iter().for_each(|reason| *refusals.entry(reason).or_default() += 1);
         }
-        let best = admitted.into_iter().min_by_key(|(node, load)| {
-            (-affinity::preference(spec, node), load.pods(), node.name_any())
-        });
+        let best = admitted
+            .into_iter()
+            .min_by_key(|(node, load)| (-affinity::preference(spec, node), load.pods(), node.name_any()));
         match best {
             Some((node, _)) => Decision::Bind(node.name_any()),
             None => Decision::Unschedulable(explain(self.nodes.len(), &refusals)),
@@ -139,19 +139,36 @@ mod tests {
         let plain = pod(None, "1", json!({}));
         check(&[], &[], &plain, refused("no nodes available to schedule pods"));
         check(&[free()], &[], &plain, bind("free"));
-        check(&[free()], &[pod(Some("free"), "1500m", json!({}))], &plain, refused("0/1 nodes are available: 1 Insufficient cpu."));
+        check(
+            &[free()],
+            &[pod(Some("free"), "1500m", json!({}))],
+            &plain,
+            refused("0/1 nodes are available: 1 Insufficient cpu."),
+        );
         let two = [pod(Some("free"), "0", json!({})), pod(Some("free"), "0", json!({}))];
         check(&[free()], &two, &plain, refused("0/1 nodes are available: 1 Too many pods."));
         check(&[free(), node("idle", json!({}), "2")], &two[..1], &plain, bind("idle"));
-        check(&[tainted.clone(), closed.clone()], &[], &plain,
-            refused("0/2 nodes are available: 1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable."));
+        check(
+            &[tainted.clone(), closed.clone()],
+            &[],
+            &plain,
+            refused("0/2 nodes are available: 1 node(s) had untolerated taint {k: v}, 1 node(s) were unschedulable."),
+        );
         check(&[tainted], &[], &pod(None, "1", json!({"tolerations": [{"operator": "Exists"}]})), bind("tainted"));
         check(&[closed], &[], &pod(None, "1", json!({"tolerations": [{"operator": "Exists"}]})), bind("closed"));
-        check(&[free()], &[], &pod(None, "1", json!({"nodeSelector": {"a": "b"}})),
-            refused("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."));
+        check(
+            &[free()],
+            &[],
+            &pod(None, "1", json!({"nodeSelector": {"a": "b"}})),
+            refused("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."),
+        );
         let taken = [pod(Some("free"), "0", json!({"port": 8080}))];
-        check(&[free()], &taken, &pod(None, "0", json!({"port": 8080})),
-            refused("0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."));
+        check(
+            &[free()],
+            &taken,
+            &pod(None, "0", json!({"port": 8080})),
+            refused("0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."),
+        );
     }
 
     #[test]

@@ -105,7 +105,5 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
 
 fn clash(a: &HostPort, b: &HostPort) -> bool {
     let everywhere = |port: &HostPort| port.address == "0.0.0.0";
-    a.number == b.number
-        && a.protocol == b.protocol
-        && (a.address == b.address || everywhere(a) || everywhere(b))
+    a.number == b.number && a.protocol == b.protocol && (a.address == b.address || everywhere(a) || everywhere(b))
 }
