@@ -84,36 +84,39 @@ mod tests {
         }
     }
 
-    fn check(rule: &Rule, verb: &str, group: &str, resource: &str, name: &str, expected: bool) {
+    fn check(rule: &Rule, request: &str, expected: bool) {
+        let words: Vec<&str> = request.split(' ').collect();
+        let [verb, group, resource, name] = words[..] else { panic!("not a request: {request}") };
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let (group, name) = (group.trim_matches('-'), name.trim_matches('-'));
         let target = Target::Resource { group, resource, subresource, namespace: "any", name };
-        assert_eq!(rule.allows(&Attributes { verb, target }), expected, "{rule:?} {verb} {group} {resource} {name}");
+        assert_eq!(rule.allows(&Attributes { verb, target }), expected, "{rule:?} {request}");
     }
 
     #[test]
     fn rules_match_by_verb_group_resource_and_name() {
         let pods = rule("get,list", "", "pods", "-");
-        check(&pods, "get", "", "pods", "a", true);
-        check(&pods, "list", "", "pods", "", true);
-        check(&pods, "delete", "", "pods", "a", false);
-        check(&pods, "get", "apps", "pods", "a", false);
-        check(&pods, "get", "", "pods/log", "a", false);
+        check(&pods, "get - pods a", true);
+        check(&pods, "list - pods -", true);
+        check(&pods, "delete - pods a", false);
+        check(&pods, "get apps pods a", false);
+        check(&pods, "get - pods/log a", false);
 
         let log = rule("get", "", "pods/log", "-");
-        check(&log, "get", "", "pods/log", "a", true);
-        check(&log, "get", "", "pods", "a", false);
+        check(&log, "get - pods/log a", true);
+        check(&log, "get - pods a", false);
 
         let scale = rule("update", "*", "*/scale", "-");
-        check(&scale, "update", "apps", "deployments/scale", "a", true);
-        check(&scale, "update", "apps", "deployments", "a", false);
+        check(&scale, "update apps deployments/scale a", true);
+        check(&scale, "update apps deployments a", false);
 
         let everything = rule("*", "*", "*", "-");
-        check(&everything, "escalate", "apps", "deployments/scale", "a", true);
+        check(&everything, "escalate apps deployments/scale a", true);
 
         let named = rule("get", "", "secrets", "one");
-        check(&named, "get", "", "secrets", "one", true);
-        check(&named, "get", "", "secrets", "two", false);
-        check(&named, "list", "", "secrets", "", false);
+        check(&named, "get - secrets one", true);
+        check(&named, "get - secrets two", false);
+        check(&named, "list - secrets -", false);
     }
 
     #[test]
