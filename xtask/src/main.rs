@@ -1,5 +1,6 @@
-//! Tasks of the project: tests, tidy checks, tools.
+//! Tasks of the project: generated tables, tests, tidy checks, tools.
 
+mod generate;
 mod test;
 mod tidy;
 mod tools;
@@ -17,6 +18,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Generate the tables of kinds from the pinned Kubernetes release.
+    Generate(generate::Options),
     /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
     Test(test::Options),
     /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
@@ -27,6 +30,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
+        Task::Generate(options) => generate::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),
         Task::Tools => tools::run(),
