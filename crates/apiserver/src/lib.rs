@@ -7,10 +7,12 @@ mod codec;
 mod crd;
 mod discovery;
 mod error;
+mod object;
 mod openapi;
 mod rest;
+mod reviews;
 pub mod server;
 mod strategy;
 mod table;
 
-pub use error::{ApiError, Cause, Details};
+pub use error::{ApiError, Cause, Details, Subject};

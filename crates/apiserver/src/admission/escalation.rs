@@ -1,7 +1,6 @@
 //! Nobody grants rights that they do not hold, unless they may `escalate` or `bind`.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{Operation, Review};
 use crate::auth::rbac::{GROUP, RoleReference, Rule, describe_missing, uncovered};
@@ -84,7 +83,7 @@ mod tests {
     use super::super::review::tests::creation;
     use super::*;
     use crate::auth::User;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use windlass_store::{Store, Write};
 
     fn rule(verbs: &[&str]) -> Value {

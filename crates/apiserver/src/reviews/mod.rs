@@ -17,7 +17,10 @@ pub fn is_review(group: &str, resource: &str) -> bool {
     match group {
         "authorization.k8s.io" => matches!(
             resource,
-            "selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "subjectaccessreviews" | "localsubjectaccessreviews"
+            "selfsubjectaccessreviews"
+                | "selfsubjectrulesreviews"
+                | "subjectaccessreviews"
+                | "localsubjectaccessreviews"
         ),
         "authentication.k8s.io" => matches!(resource, "selfsubjectreviews" | "tokenreviews"),
         _ => false,
@@ -28,13 +31,7 @@ pub fn is_review(group: &str, resource: &str) -> bool {
 ///
 /// # Errors
 /// 400 or 422 for a question that cannot be answered, 404 for a resource that is none.
-pub fn answer(
-    auth: &Auth,
-    user: &User,
-    resource: &str,
-    namespace: &str,
-    mut object: Value,
-) -> Result<Value, ApiError> {
+pub fn answer(auth: &Auth, user: &User, resource: &str, namespace: &str, mut object: Value) -> Result<Value, ApiError> {
     let status = match resource {
         "selfsubjectaccessreviews" => access::own(auth, user, &spec(&object)?),
         "subjectaccessreviews" => access::of_subject(auth, &spec(&object)?, "SubjectAccessReview"),

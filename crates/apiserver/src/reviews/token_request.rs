@@ -56,11 +56,7 @@ pub fn request_token(
         Some(audiences) if !audiences.is_empty() => audiences,
         _ => issuer.audiences(),
     };
-    let mut bound = Bound {
-        namespace: namespace.to_owned(),
-        serviceaccount: reference(&account),
-        ..Bound::default()
-    };
+    let mut bound = Bound { namespace: namespace.to_owned(), serviceaccount: reference(&account), ..Bound::default() };
     if let Some(object) = &spec.bound_object_ref {
         bind(&mut bound, object, name, &snapshot)?;
     }
