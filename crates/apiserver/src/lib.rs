@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod auth;
+pub mod bootstrap;
 mod cel;
 mod codec;
 mod crd;
@@ -9,10 +10,12 @@ mod discovery;
 mod error;
 mod object;
 mod openapi;
+mod query;
 mod rest;
 mod reviews;
 pub mod server;
 mod strategy;
+pub mod system;
 mod table;
 
 pub use error::{ApiError, Cause, Details, Subject};
