@@ -1,2 +1,38 @@
-//! Tasks of the project.
-fn main() {}
+//! Tasks of the project: generated tables, tests, tidy checks, tools.
+
+mod generate;
+mod test;
+mod tidy;
+mod tools;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the project.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Generate the tables of kinds from the pinned Kubernetes release.
+    Generate(generate::Options),
+    /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
+    Test(test::Options),
+    /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
+    Tidy,
+    /// Install what the tests need and print where it is.
+    Tools,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().task {
+        Task::Generate(options) => generate::run(&options),
+        Task::Test(options) => test::run(&options),
+        Task::Tidy => tidy::run(),
+        Task::Tools => tools::run(),
+    }
+}

@@ -1,1 +1,23 @@
 //! The table of kinds: discovery facts, structural schemas, merge keys, protobuf descriptors, defaults.
+//!
+//! [`builtin`] answers for the kinds of the pinned Kubernetes release; [`Schema::from_json_schema_props`] makes the same
+//! handle from the schema of a custom resource. Tables are parsed when they are first asked, a definition at a time.
+
+mod definition;
+mod field;
+mod kind;
+mod node;
+mod schema;
+mod selectable;
+mod shape;
+mod structs;
+mod table;
+
+pub use definition::{definition, definitions, references};
+pub use field::{ErrorKind, FieldError};
+pub use kind::{Column, Kind, Subresource};
+pub use schema::Schema;
+pub use table::{Table, builtin};
+
+/// The Kubernetes release that the tables were generated from.
+pub const KUBERNETES_VERSION: &str = "1.36.3";
