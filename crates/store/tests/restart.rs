@@ -1,5 +1,7 @@
 //! What was acknowledged outlives the process, however it ends.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation is the point of a test")]
+
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader},

@@ -1,0 +1,40 @@
+//! Bodies of requests and answers.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
+
+use crate::ApiError;
+
+/// Any error.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request or an answer.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// How long the body of a request may be, as upstream has it.
+pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
+
+/// A body that is there at once.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// The whole body of a request, up to the limit.
+pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(BODY_BYTES_MAX)),
+        Err(error) => Err(ApiError::bad_request(format!("the body of the request could not be read: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_refused() {
+        assert_eq!(read(full(vec![0; BODY_BYTES_MAX])).await.unwrap().len(), BODY_BYTES_MAX);
+        assert_eq!(read(full(vec![0; BODY_BYTES_MAX + 1])).await.unwrap_err().code, 413);
+    }
+}
