@@ -7,6 +7,7 @@ mod codec;
 mod crd;
 mod discovery;
 mod error;
+mod jsonpath;
 mod openapi;
 mod rest;
 pub mod server;
