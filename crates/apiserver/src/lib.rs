@@ -8,10 +8,12 @@ mod crd;
 mod discovery;
 mod error;
 mod jsonpath;
+mod object;
 mod openapi;
 mod rest;
+mod reviews;
 pub mod server;
 mod strategy;
 mod table;
 
-pub use error::{ApiError, Cause, Details};
+pub use error::{ApiError, Cause, Details, Subject};
