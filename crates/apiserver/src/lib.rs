@@ -8,6 +8,7 @@ mod codec;
 mod crd;
 mod discovery;
 mod error;
+mod jsonpath;
 mod object;
 mod openapi;
 mod query;

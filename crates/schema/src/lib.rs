@@ -7,6 +7,8 @@ mod definition;
 mod field;
 mod kind;
 mod node;
+pub mod protobuf;
+pub mod quantity;
 mod schema;
 mod selectable;
 mod shape;
