@@ -222,7 +222,11 @@ impl ApiError {
     pub fn revision_too_large(wanted: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {wanted}, current: {current}");
         let mut error = Self::timeout(&message, 1);
-        let cause = Cause { reason: "ResourceVersionTooLarge".into(), message: "Too large resource version".into(), field: None };
+        let cause = Cause {
+            reason: "ResourceVersionTooLarge".into(),
+            message: "Too large resource version".into(),
+            field: None,
+        };
         if let Some(details) = &mut error.details {
             details.causes.push(cause);
         }

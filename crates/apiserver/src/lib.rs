@@ -8,10 +8,14 @@ mod crd;
 mod discovery;
 mod error;
 mod jsonpath;
+mod object;
 mod openapi;
+mod query;
+pub mod registry;
+mod request;
 mod rest;
 pub mod server;
 mod strategy;
 mod table;
 
-pub use error::{ApiError, Cause, Details};
+pub use error::{ApiError, Cause, Details, Subject};

@@ -42,8 +42,7 @@ pub(crate) const ANSWER_TYPES: [&str; 3] =
 
 impl Accept {
     /// JSON, without anything special.
-    pub(crate) const JSON: Accept =
-        Accept { form: Form::Json, transform: Transform::None, pretty: false, gzip: false };
+    pub(crate) const JSON: Accept = Accept { form: Form::Json, transform: Transform::None, pretty: false, gzip: false };
 
     /// Reads the headers; the first clause that can be served wins.
     pub(crate) fn new(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
