@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_selected_name_is_authorized_as_the_name() {
-        let info = RequestInfo::new(&Method::GET, &"/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dp".parse().unwrap());
+        let info =
+            RequestInfo::new(&Method::GET, &"/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dp".parse().unwrap());
         let attributes = info.attributes("get");
         assert!(matches!(attributes.target, Target::Resource { name: "p", .. }));
         assert_eq!(attributes.verb, "watch");
