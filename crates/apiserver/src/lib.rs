@@ -14,6 +14,7 @@ mod query;
 pub mod registry;
 mod request;
 mod rest;
+mod reviews;
 pub mod server;
 mod strategy;
 mod table;

@@ -4,10 +4,17 @@ use serde_json::Value;
 
 /// The merge facts of one type, as a schema that the caller owns can answer them.
 ///
-/// A shape is a cheap handle: implementations are references or reference-counted pointers.
+/// A shape is a cheap handle: implementations are references or reference-counted pointers. Where no shape is known at
+/// all (`None` in place of a shape), maps are merged member by member and lists have one owner.
 pub trait Shape: Clone {
     /// The shape of the member `name`, or of the values where every key is allowed; `None` where nothing is known.
     fn field(&self, name: &str) -> Option<Self>;
+
+    /// How the member `name` comes to be allowed in a map of this shape.
+    ///
+    /// Members that are [`Free`](Member::Free) exist by being set: `{"app": "web"}` in labels owns `app` as such, while
+    /// the member `spec` of a Pod is only a place where owned things are.
+    fn membership(&self, name: &str) -> Member;
 
     /// The shape of the items of a list; `None` where nothing is known.
     fn item(&self) -> Option<Self>;
@@ -23,6 +30,17 @@ pub trait Shape: Clone {
 
     /// How a strategic merge patch treats a value of this shape.
     fn patch_strategy(&self) -> PatchStrategy<'_>;
+}
+
+/// How a member of a map comes to be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// The type lists it by name (`properties`).
+    Declared,
+    /// The type allows any name (`additionalProperties`, unknown fields are preserved, nothing is said of members).
+    Free,
+    /// The type does not have it.
+    Undeclared,
 }
 
 /// Whether a map is owned member by member or as one value.
@@ -46,6 +64,7 @@ pub enum ListType<'a> {
 }
 
 /// How a strategic merge patch treats a value.
+#[expect(clippy::struct_excessive_bools, reason = "independent words of one annotation")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatchStrategy<'a> {
     /// A list is merged with the live one instead of replacing it.

@@ -1,13 +1,30 @@
 //! What the merge algorithms ask of a schema.
 
 use serde_json::Value;
-use windlass_merge::{ListType, MapType, PatchStrategy, Shape};
+use windlass_merge::{ListType, MapType, Member, PatchStrategy, Shape};
 
 use crate::Schema;
+use crate::node::Additional;
+
+/// The definition of a value that is kept as it is, whatever it holds.
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 impl Shape for Schema {
     fn field(&self, name: &str) -> Option<Schema> {
         self.member(name).cloned()
+    }
+
+    fn membership(&self, name: &str) -> Member {
+        let words = &self.node().words;
+        let embedded = self.is_embedded_resource() && matches!(name, "apiVersion" | "kind" | "metadata");
+        let open = matches!(words.additional_properties, Some(Additional::Of(_) | Additional::Any(true)))
+            || self.preserves_unknown_fields()
+            || words.properties.is_empty();
+        match words.properties.contains_key(name) || embedded {
+            true => Member::Declared,
+            false if open => Member::Free,
+            false => Member::Undeclared,
+        }
     }
 
     fn item(&self) -> Option<Schema> {
@@ -18,6 +35,7 @@ impl Shape for Schema {
         let written = self.here().words.map_type.as_deref();
         match written.or_else(|| self.node().words.map_type.as_deref()) {
             Some("atomic") => MapType::Atomic,
+            None if self.definition_name() == Some(RAW_EXTENSION) => MapType::Atomic,
             _ => MapType::Granular,
         }
     }
@@ -75,6 +93,16 @@ mod tests {
         assert_eq!(deployment.field("selector").unwrap().map_type(), MapType::Atomic);
         assert_eq!(pod_spec().field("nodeSelector").unwrap().map_type(), MapType::Atomic);
         assert_eq!(pod_spec().map_type(), MapType::Granular);
+        let revision = Schema::of_definition("io.k8s.api.apps.v1.ControllerRevision");
+        assert_eq!(revision.field("data").unwrap().map_type(), MapType::Atomic);
+    }
+
+    #[test]
+    fn members_are_declared_free_or_unknown() {
+        assert_eq!(pod_spec().membership("containers"), Member::Declared);
+        assert_eq!(pod_spec().membership("container"), Member::Undeclared);
+        let meta = Schema::of_definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+        assert_eq!(meta.field("labels").unwrap().membership("any"), Member::Free);
     }
 
     #[test]

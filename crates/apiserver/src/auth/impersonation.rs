@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName};
 
 use super::{
     ANONYMOUS, AUTHENTICATED, Attributes, Target, UNAUTHENTICATED, User, service_account_groups, service_account_name,
@@ -44,7 +44,9 @@ impl Impersonation {
             return Ok(None);
         }
         if wanted.user.is_empty() {
-            return Err(bad_request("requested impersonation of groups, uid or extra without impersonating a user"));
+            return Err(ApiError::bad_request(
+                "requested impersonation of groups, uid or extra without impersonating a user",
+            ));
         }
         Ok(Some(wanted))
     }
@@ -95,7 +97,9 @@ fn values(headers: &HeaderMap, name: impl AsRef<str>) -> Result<Vec<String>, Api
     headers
         .get_all(name)
         .iter()
-        .map(|value| value.to_str().map(str::to_owned).map_err(|_| bad_request("impersonation headers must be ASCII")))
+        .map(|value| {
+            value.to_str().map(str::to_owned).map_err(|_| ApiError::bad_request("impersonation headers must be ASCII"))
+        })
         .collect()
 }
 
@@ -118,10 +122,6 @@ fn percent_decode(mut bytes: &[u8]) -> Option<Vec<u8>> {
         bytes = rest;
     }
     Some(decoded)
-}
-
-fn bad_request(message: &str) -> ApiError {
-    ApiError { code: StatusCode::BAD_REQUEST, reason: "BadRequest", message: message.to_owned(), details: None }
 }
 
 #[cfg(test)]
@@ -183,6 +183,6 @@ mod tests {
     fn groups_need_a_user() {
         assert_eq!(Impersonation::of_headers(&HeaderMap::new()).unwrap(), None);
         let error = Impersonation::of_headers(&headers(&[(GROUP, "ops")])).unwrap_err();
-        assert_eq!(error.code, StatusCode::BAD_REQUEST);
+        assert_eq!(error.code, http::StatusCode::BAD_REQUEST);
     }
 }

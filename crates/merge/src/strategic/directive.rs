@@ -1,0 +1,78 @@
+//! The directives of a strategic merge patch.
+
+use serde_json::{Map, Value};
+
+use crate::patch::PatchError;
+
+/// On a map or an item: what is done with it instead of merging.
+pub(super) const PATCH: &str = "$patch";
+/// On a map: the members that it may have.
+pub(super) const RETAIN_KEYS: &str = "$retainKeys";
+/// Before the name of a list: items that are removed from it.
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
+/// Before the name of a list: the order of its items.
+const SET_ORDER: &str = "$setElementOrder";
+
+/// What `$patch` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patch {
+    Replace,
+    Delete,
+    Merge,
+}
+
+/// A member of a patch by what its name asks for.
+pub(super) enum Name<'a> {
+    Plain(&'a str),
+    DeleteFrom(&'a str),
+    OrderOf(&'a str),
+}
+
+pub(super) fn patch_of(members: &Map<String, Value>) -> Result<Option<Patch>, PatchError> {
+    match members.get(PATCH) {
+        None => Ok(None),
+        Some(Value::String(directive)) if directive == "replace" => Ok(Some(Patch::Replace)),
+        Some(Value::String(directive)) if directive == "delete" => Ok(Some(Patch::Delete)),
+        Some(Value::String(directive)) if directive == "merge" => Ok(Some(Patch::Merge)),
+        Some(other) => Err(malformed(format!("$patch must be replace, delete or merge, not {other}"))),
+    }
+}
+
+pub(super) fn name_of(name: &str) -> Result<Name<'_>, PatchError> {
+    let list = |prefix: &str| match name.strip_prefix(prefix) {
+        Some(rest) => match rest.strip_prefix('/') {
+            Some(list) if !list.is_empty() => Ok(Some(list)),
+            _ => Err(malformed(format!("{name:?} must be {prefix}/ and the name of a list"))),
+        },
+        None => Ok(None),
+    };
+    if let Some(list) = list(DELETE_FROM_LIST)? {
+        return Ok(Name::DeleteFrom(list));
+    }
+    if let Some(list) = list(SET_ORDER)? {
+        return Ok(Name::OrderOf(list));
+    }
+    Ok(Name::Plain(name))
+}
+
+/// A value as it is stored where nothing was to merge with: without what only a patch has, and without nulls in maps.
+/// `None` where a directive stands in its place.
+pub(super) fn stored(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(members) if members.contains_key(PATCH) => None,
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, value)| !value.is_null() && !is_directive(name));
+            Some(kept.filter_map(|(name, value)| Some((name.clone(), stored(value)?))).collect())
+        }
+        Value::Array(items) => Some(items.iter().filter_map(stored).collect()),
+        _ => Some(value.clone()),
+    }
+}
+
+fn is_directive(name: &str) -> bool {
+    name == RETAIN_KEYS || [DELETE_FROM_LIST, SET_ORDER].iter().any(|prefix| name.starts_with(prefix))
+}
+
+pub(super) fn malformed(reason: impl Into<String>) -> PatchError {
+    PatchError::Malformed(reason.into())
+}

@@ -1,0 +1,116 @@
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::*;
+
+fn object(name: &str, uid: &str, revision: u64) -> ConfigMap {
+    let metadata = ObjectMeta {
+        name: Some(name.into()),
+        namespace: Some("a".into()),
+        uid: Some(uid.into()),
+        resource_version: Some(revision.to_string()),
+        ..ObjectMeta::default()
+    };
+    ConfigMap { metadata, ..ConfigMap::default() }
+}
+
+fn listed(objects: &[ConfigMap]) -> Cache<ConfigMap> {
+    let cache = Cache::default();
+    list(&cache, objects);
+    cache
+}
+
+fn list(cache: &Cache<ConfigMap>, objects: &[ConfigMap]) -> Vec<Change<ConfigMap>> {
+    cache.observe(Event::Init);
+    for object in objects {
+        cache.observe(Event::InitApply(object.clone()));
+    }
+    cache.observe(Event::InitDone)
+}
+
+fn revisions(cache: &Cache<ConfigMap>) -> Vec<(String, u64)> {
+    let mut all: Vec<_> = (cache.all().iter())
+        .map(|object| (object.metadata.name.clone().unwrap(), revision(&**object).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn an_own_write_is_seen_at_once_and_older_news_do_not_undo_it() {
+    let cache = listed(&[object("x", "1", 5)]);
+    assert!(cache.wrote(object("x", "1", 9), false).is_some());
+    assert!(cache.observe(Event::Apply(object("x", "1", 7))).is_empty(), "older than the own write");
+    assert!(cache.observe(Event::Apply(object("x", "1", 9))).is_empty(), "the own write itself is no news");
+    assert_eq!(revisions(&cache), [("x".into(), 9)]);
+    assert_eq!(cache.observe(Event::Apply(object("x", "1", 10))).len(), 1);
+}
+
+#[test]
+fn versions_are_compared_as_numbers() {
+    let cache = listed(&[object("x", "1", 9)]);
+    assert_eq!(cache.observe(Event::Apply(object("x", "1", 10))).len(), 1);
+}
+
+#[test]
+fn an_own_write_during_a_list_survives_it() {
+    let cache = listed(&[object("x", "1", 5)]);
+    cache.observe(Event::Init);
+    cache.observe(Event::InitApply(object("x", "1", 5)));
+    cache.wrote(object("x", "1", 8), false);
+    cache.wrote(object("y", "2", 9), false);
+    cache.observe(Event::InitDone);
+    assert_eq!(revisions(&cache), [("x".into(), 8), ("y".into(), 9)]);
+}
+
+#[test]
+fn an_own_deletion_is_not_undone_by_older_news() {
+    let cache = listed(&[object("x", "1", 5)]);
+    assert!(cache.deleted("1").is_some());
+    assert!(cache.observe(Event::Apply(object("x", "1", 6))).is_empty());
+    assert!(cache.is_empty());
+    assert!(cache.observe(Event::Delete(object("x", "1", 7))).is_empty());
+    assert_eq!(cache.observe(Event::Apply(object("x", "2", 8))).len(), 1, "a successor is another object");
+}
+
+#[test]
+fn the_deletion_of_a_predecessor_spares_the_successor() {
+    let cache = listed(&[object("x", "1", 5)]);
+    cache.wrote(object("x", "2", 8), false);
+    assert!(cache.observe(Event::Delete(object("x", "1", 7))).is_empty());
+    assert_eq!(revisions(&cache), [("x".into(), 8)]);
+}
+
+#[test]
+fn a_list_tells_what_is_new_changed_and_gone_but_not_what_stayed() {
+    let cache = listed(&[object("gone", "1", 1), object("same", "2", 2), object("changed", "3", 3)]);
+    let changes = list(&cache, &[object("same", "2", 2), object("changed", "3", 7), object("new", "4", 8)]);
+    let mut told: Vec<_> =
+        (changes.iter()).map(|change| (change.key().name, change.old.is_some(), change.new.is_some())).collect();
+    told.sort();
+    assert_eq!(told, [("changed".into(), true, true), ("gone".into(), true, false), ("new".into(), false, true)]);
+}
+
+#[test]
+fn owners_are_followed_when_they_change() {
+    let owned = |revision, owner: &str| {
+        let mut object = object("x", "1", revision);
+        object.metadata.owner_references =
+            Some(vec![OwnerReference { uid: owner.into(), ..OwnerReference::default() }]);
+        object
+    };
+    let cache = listed(&[owned(1, "a")]);
+    assert_eq!(cache.owned_by("a").len(), 1);
+    cache.observe(Event::Apply(owned(2, "b")));
+    assert_eq!((cache.owned_by("a").len(), cache.owned_by("b").len()), (0, 1));
+    assert!(cache.by_uid("1").is_some());
+    cache.observe(Event::Delete(owned(3, "b")));
+    assert!(cache.owned_by("b").is_empty() && cache.by_uid("1").is_none());
+}
+
+#[test]
+fn a_write_to_an_object_outside_an_unknown_selector_is_not_taken_in() {
+    let cache = listed(&[object("x", "1", 5)]);
+    assert!(cache.wrote(object("y", "2", 6), true).is_none());
+    assert!(cache.wrote(object("x", "1", 7), true).is_some());
+}

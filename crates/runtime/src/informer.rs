@@ -1,0 +1,323 @@
+//! Watches with a cache: shared by all who ask for the same, ended when the last one lets go.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Client;
+use kube::runtime::watcher::{self, Event};
+use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::backoff::Backoff;
+use crate::cache::{Cache, Change};
+use crate::clock::Clock;
+use crate::health::{Check, Health};
+use crate::object::{AnyScope, Object};
+use crate::tap::{Call, Tap};
+use crate::watch::{Watch, WatchKey};
+
+/// A watch without an error for this long after a failure has recovered.
+const RECOVERED_AFTER: Duration = Duration::from_secs(10);
+
+/// The informers of one manager; clones are the same register.
+#[derive(Clone)]
+pub struct Informers(Arc<Register>);
+
+struct Register {
+    client: Client,
+    clock: Clock,
+    health: Health,
+    /// The one field manager whose managed fields are kept in caches; the others are dropped to save memory.
+    field_manager: String,
+    informers: Mutex<HashMap<WatchKey, Weak<dyn AnyInformer>>>,
+}
+
+/// A running watch and its cache; clones share both.
+#[derive(Debug)]
+pub struct Informer<K: Object>(Arc<Shared<K>>);
+
+impl<K: Object> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Shared<K: Object> {
+    watch: Watch<K>,
+    feed: Arc<Feed<K>>,
+    field_manager: String,
+    _running: DropGuard,
+}
+
+/// The cache and those who want to hear of its changes.
+struct Feed<K: Object> {
+    cache: Cache<K>,
+    synced: tokio::sync::watch::Sender<bool>,
+    listeners: Mutex<Vec<(u64, Listener<K>)>>,
+}
+
+type Listener<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
+
+/// Keeps a listener on an informer, and the informer running.
+pub struct Subscription(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send + Sync>);
+
+impl Informers {
+    /// Informers that read through `client`, which should be a client of `tap`, and that see the writes of `tap`.
+    pub fn new(client: Client, tap: &Tap, clock: Clock, health: Health, field_manager: impl Into<String>) -> Self {
+        let informers = Mutex::new(HashMap::new());
+        let register = Arc::new(Register { client, clock, health, field_manager: field_manager.into(), informers });
+        let weak = Arc::downgrade(&register);
+        tap.on_write(Box::new(move |call, answer| {
+            if let Some(register) = weak.upgrade() {
+                register.wrote(call, answer);
+            }
+        }));
+        Self(register)
+    }
+
+    /// The informer for `watch`: a running one if there is one, else one that starts now.
+    pub fn get<K: Object>(&self, watch: Watch<K>) -> Informer<K> {
+        let mut informers = self.0.informers.lock().expect("no code that can panic runs under this lock");
+        informers.retain(|_, informer| informer.strong_count() > 0);
+        let key = watch.key();
+        if let Some(running) = informers.get(&key).and_then(Weak::upgrade) {
+            let running: Arc<dyn Any + Send + Sync> = running;
+            return Informer(running.downcast().expect("the key holds the type"));
+        }
+        let shared = Arc::new(self.start(watch));
+        let weak: Weak<Shared<K>> = Arc::downgrade(&shared);
+        informers.insert(key, weak);
+        Informer(shared)
+    }
+
+    /// All objects of a kind that is known at compile time.
+    pub fn all<K: Object<DynamicType: Default>>(&self) -> Informer<K> {
+        self.get(Watch::all())
+    }
+
+    fn start<K: Object>(&self, watch: Watch<K>) -> Shared<K> {
+        let register = &self.0;
+        let feed = Arc::new(Feed {
+            cache: Cache::default(),
+            synced: tokio::sync::watch::Sender::new(false),
+            listeners: Mutex::default(),
+        });
+        let stop = CancellationToken::new();
+        let runner = Runner {
+            feed: feed.clone(),
+            clock: register.clock.clone(),
+            check: register.health.check(format!("watch {}", watch.title()), "has not listed yet"),
+            title: watch.title(),
+            field_manager: register.field_manager.clone(),
+        };
+        let events = watcher::watcher(watch.api(register.client.clone()), watch.config());
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = runner.run(events) => {}
+            }
+        });
+        Shared { watch, feed, field_manager: register.field_manager.clone(), _running: stop.drop_guard() }
+    }
+}
+
+impl Register {
+    fn wrote(&self, call: &Call, answer: &[u8]) {
+        let interested: Vec<_> = {
+            let informers = self.informers.lock().expect("no code that can panic runs under this lock");
+            let same_kind =
+                |key: &WatchKey| key.group == call.group && key.version == call.version && key.plural == call.resource;
+            informers.iter().filter(|(key, _)| same_kind(key)).filter_map(|(_, informer)| informer.upgrade()).collect()
+        };
+        if interested.is_empty() {
+            return;
+        }
+        let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return };
+        for informer in interested {
+            informer.wrote(call, &answer);
+        }
+    }
+}
+
+/// An informer of any kind.
+trait AnyInformer: Any + Send + Sync {
+    fn wrote(&self, call: &Call, answer: &Value);
+}
+
+impl<K: Object> AnyInformer for Shared<K> {
+    fn wrote(&self, call: &Call, answer: &Value) {
+        let is_delete = call.verb == "delete";
+        if answer["kind"] == "Status" {
+            // The answer to a deletion that took effect at once names the uid only.
+            if let (true, Some(uid)) = (is_delete, answer["details"]["uid"].as_str()) {
+                self.feed.tell(self.feed.cache.deleted(uid).as_slice());
+            }
+            return;
+        }
+        // An object that comes back from a deletion without a deletion timestamp is the one that was removed.
+        let is_other_kind = answer["kind"] != self.watch.kind().as_str();
+        if is_other_kind || (is_delete && answer["metadata"]["deletionTimestamp"].is_null()) {
+            return;
+        }
+        let Ok(mut object) = K::deserialize(answer) else { return };
+        if self.watch.matches(&object) {
+            slim(&mut object, &self.field_manager);
+            let change = self.feed.cache.wrote(object, self.watch.selects_fields());
+            self.feed.tell(change.as_slice());
+        }
+    }
+}
+
+impl<K: Object> Informer<K> {
+    /// Calls `listener` for every change from now on, after telling it of all objects that are known already.
+    /// It runs inside the watch: keep it short.
+    pub fn subscribe(&self, listener: impl Fn(&Change<K>) + Send + Sync + 'static) -> Subscription {
+        let id = self.0.feed.add(Arc::new(listener));
+        Subscription(Box::new(Subscribed { informer: self.clone(), id }))
+    }
+
+    /// Waits until the first list is complete.
+    pub async fn synced(&self) {
+        let mut synced = self.0.feed.synced.subscribe();
+        synced.wait_for(|synced| *synced).await.expect("the informer holds the sender");
+    }
+
+    /// What is watched, in words.
+    pub fn title(&self) -> String {
+        self.0.watch.title()
+    }
+}
+
+impl<K: Object> std::ops::Deref for Informer<K> {
+    type Target = Cache<K>;
+
+    fn deref(&self) -> &Cache<K> {
+        &self.0.feed.cache
+    }
+}
+
+struct Subscribed<K: Object> {
+    informer: Informer<K>,
+    id: u64,
+}
+
+impl<K: Object> Drop for Subscribed<K> {
+    fn drop(&mut self) {
+        let mut listeners = self.informer.0.feed.listeners.lock().expect("listeners do not run under this lock");
+        listeners.retain(|(id, _)| *id != self.id);
+    }
+}
+
+impl<K: Object> Feed<K> {
+    fn add(&self, listener: Listener<K>) -> u64 {
+        let id = {
+            let mut listeners = self.listeners.lock().expect("listeners do not run under this lock");
+            let id = listeners.last().map_or(0, |(id, _)| id + 1);
+            listeners.push((id, listener.clone()));
+            id
+        };
+        for object in self.cache.all() {
+            listener(&Change { old: None, new: Some(object), listed: true });
+        }
+        id
+    }
+
+    fn tell(&self, changes: &[Change<K>]) {
+        let listeners: Vec<_> = {
+            let listeners = self.listeners.lock().expect("listeners do not run under this lock");
+            listeners.iter().map(|(_, listener)| listener.clone()).collect()
+        };
+        for change in changes {
+            for listener in &listeners {
+                listener(change);
+            }
+        }
+    }
+}
+
+impl<K: Object> std::fmt::Debug for Feed<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feed").field("objects", &self.cache.len()).finish_non_exhaustive()
+    }
+}
+
+/// The task behind an informer.
+struct Runner<K: Object> {
+    feed: Arc<Feed<K>>,
+    clock: Clock,
+    check: Check,
+    title: String,
+    field_manager: String,
+}
+
+impl<K: Object> Runner<K> {
+    async fn run(self, events: impl futures::Stream<Item = watcher::Result<Event<AnyScope<K>>>> + Send) {
+        let mut events = std::pin::pin!(events.map(|event| event.map(Some)));
+        let mut failures = 0;
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                // A watch that was taken up again says nothing until something happens: no news is good news.
+                () = self.clock.sleep(RECOVERED_AFTER), if failures > 0 => Some(Ok(None)),
+            };
+            match event {
+                Some(Ok(event)) => failures = self.observe(event),
+                Some(Err(error)) => {
+                    failures += 1;
+                    self.failed(&error, failures).await;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn observe(&self, event: Option<Event<AnyScope<K>>>) -> u32 {
+        let Some(event) = event else {
+            if self.feed.cache.is_synced() {
+                self.check.well();
+            }
+            return 0;
+        };
+        let listed = matches!(event, Event::InitDone);
+        let event = match event {
+            Event::Apply(AnyScope(object)) => Event::Apply(object),
+            Event::Delete(AnyScope(object)) => Event::Delete(object),
+            Event::InitApply(AnyScope(object)) => Event::InitApply(object),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        };
+        let event = event.modify(|object| slim(object, &self.field_manager));
+        let changes = self.feed.cache.observe(event);
+        if self.feed.cache.is_synced() {
+            self.check.well();
+        }
+        self.feed.tell(&changes);
+        if listed {
+            self.feed.synced.send_replace(true);
+        }
+        0
+    }
+
+    async fn failed(&self, error: &watcher::Error, failures: u32) {
+        // A watch that ends now and then, or falls behind, is ordinary; one that does not come back is not.
+        if failures > 1 || !self.feed.cache.is_synced() {
+            tracing::warn!(watch = %self.title, %error, "Cannot watch");
+            self.check.trouble(error.to_string());
+        } else {
+            tracing::debug!(watch = %self.title, %error, "Watch interrupted");
+        }
+        self.clock.sleep(Backoff::WATCH.jittered(failures)).await;
+    }
+}
+
+/// Drops what no reconcile reads: the managed fields of everyone but this operator.
+fn slim<K: Object>(object: &mut K, field_manager: &str) {
+    if let Some(fields) = &mut object.meta_mut().managed_fields {
+        fields.retain(|entry| entry.manager.as_deref() == Some(field_manager));
+    }
+}

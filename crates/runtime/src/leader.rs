@@ -1,0 +1,197 @@
+//! One at a time: leader election by a Lease.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::Api;
+use kube::api::PostParams;
+use tokio_util::sync::CancellationToken;
+use windlass_core::Event;
+
+use crate::metrics::Metrics;
+use crate::reconcile::Handle;
+
+/// Which lease, and how long it lasts.
+#[derive(Clone, Debug)]
+pub struct LeaderConfig {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// Who this process is; must differ between replicas.
+    pub identity: String,
+    /// Others wait this long after the last sign of life.
+    pub lease: Duration,
+    /// The leader gives up when it could not renew for this long; shorter than `lease`.
+    pub renew: Duration,
+    /// Between attempts.
+    pub retry: Duration,
+}
+
+impl LeaderConfig {
+    /// 15 s lease, 10 s to renew, 2 s between attempts; an identity from the host name and chance.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into());
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            identity: format!("{host}_{:016x}", rand::random::<u64>()),
+            lease: Duration::from_secs(15),
+            renew: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What to do about a Lease that was seen.
+#[derive(Debug, PartialEq)]
+enum Bid {
+    Create(LeaseSpec),
+    Take(LeaseSpec),
+    Wait,
+}
+
+/// Holds, or tries to hold, a Lease.
+pub(crate) struct Elector {
+    config: LeaderConfig,
+    api: Api<Lease>,
+    handle: Handle,
+    metrics: Metrics,
+    /// The state of another holder and when this process first saw it. Clocks of others are not trusted.
+    seen: Option<(LeaseSpec, Duration)>,
+}
+
+impl Elector {
+    pub(crate) fn new(handle: Handle, config: LeaderConfig, metrics: Metrics) -> Self {
+        let api = Api::namespaced(handle.client.clone(), &config.namespace);
+        metrics.leading(&config.name, false);
+        Self { config, api, handle, metrics, seen: None }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Waits until this process leads; `false` if it was stopped before.
+    pub(crate) async fn acquire(&mut self, stop: &CancellationToken) -> bool {
+        tracing::info!(lease = %self.config.name, "Waiting to lead");
+        loop {
+            if self.attempt().await {
+                tracing::info!(lease = %self.config.name, identity = %self.config.identity, "Leading");
+                self.metrics.leading(&self.config.name, true);
+                self.announce("became leader");
+                return true;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = self.handle.clock.sleep(self.config.retry.mul_f64(rand::random_range(1.0..1.2))) => {}
+            }
+        }
+    }
+
+    /// Renews until `stop`; if that fails for too long, cancels `stop` and returns `true`.
+    pub(crate) async fn keep(&mut self, stop: &CancellationToken) -> bool {
+        let mut renewed_at = self.handle.clock.elapsed();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = self.handle.clock.sleep(self.config.retry) => {}
+            }
+            let left = self.config.renew.saturating_sub(self.handle.clock.elapsed().saturating_sub(renewed_at));
+            if matches!(tokio::time::timeout(left.max(self.config.retry), self.attempt()).await, Ok(true)) {
+                renewed_at = self.handle.clock.elapsed();
+            } else if self.handle.clock.elapsed().saturating_sub(renewed_at) >= self.config.renew {
+                self.metrics.leading(&self.config.name, false);
+                stop.cancel();
+                return true;
+            }
+        }
+    }
+
+    /// Lets the next one lead at once.
+    pub(crate) async fn release(&mut self) {
+        self.metrics.leading(&self.config.name, false);
+        let Ok(Some(mut lease)) = self.api.get_opt(&self.config.name).await else { return };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(&self.config.identity) {
+            return;
+        }
+        spec.holder_identity = None;
+        spec.lease_duration_seconds = Some(1);
+        match self.api.replace(&self.config.name, &PostParams::default(), &lease).await {
+            Ok(_) => self.announce("stopped leading"),
+            Err(error) => tracing::warn!(%error, "Lease not released"),
+        }
+    }
+
+    async fn attempt(&mut self) -> bool {
+        match self.try_attempt().await {
+            Ok(leads) => leads,
+            Err(error) => {
+                tracing::warn!(lease = %self.config.name, %error, "Cannot get or renew the lease");
+                false
+            }
+        }
+    }
+
+    async fn try_attempt(&mut self) -> Result<bool, kube::Error> {
+        let lease = self.api.get_opt(&self.config.name).await?;
+        let (now, elapsed) = (self.handle.clock.now(), self.handle.clock.elapsed());
+        let params = PostParams::default();
+        match self.bid(lease.as_ref().map(|lease| lease.spec.clone().unwrap_or_default()), now, elapsed) {
+            Bid::Wait => Ok(false),
+            Bid::Create(spec) => {
+                let metadata = ObjectMeta { name: Some(self.config.name.clone()), ..ObjectMeta::default() };
+                self.api.create(&params, &Lease { metadata, spec: Some(spec) }).await?;
+                Ok(true)
+            }
+            Bid::Take(spec) => {
+                // The resource version that was read goes with it: of two who bid, one gets a conflict.
+                let lease = Lease { spec: Some(spec), ..lease.unwrap_or_default() };
+                self.api.replace(&self.config.name, &params, &lease).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn bid(&mut self, current: Option<LeaseSpec>, now: Timestamp, elapsed: Duration) -> Bid {
+        let mine = LeaseSpec {
+            holder_identity: Some(self.config.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.config.lease.as_secs()).ok(),
+            acquire_time: Some(MicroTime(now)),
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(0),
+            ..LeaseSpec::default()
+        };
+        let Some(current) = current else { return Bid::Create(mine) };
+        let transitions = current.lease_transitions.unwrap_or_default();
+        if current.holder_identity == mine.holder_identity {
+            let acquire_time = current.acquire_time.clone();
+            return Bid::Take(LeaseSpec { acquire_time, lease_transitions: Some(transitions), ..mine });
+        }
+        let next = LeaseSpec { lease_transitions: Some(transitions + 1), ..mine };
+        if current.holder_identity.as_deref().unwrap_or_default().is_empty() {
+            return Bid::Take(next);
+        }
+        let seen_at = match &self.seen {
+            Some((seen, at)) if *seen == current => *at,
+            _ => {
+                self.seen = Some((current.clone(), elapsed));
+                elapsed
+            }
+        };
+        let theirs = current.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let lease = theirs.map_or(self.config.lease, Duration::from_secs);
+        if elapsed.saturating_sub(seen_at) >= lease { Bid::Take(next) } else { Bid::Wait }
+    }
+
+    fn announce(&self, what: &str) {
+        let mut lease = Lease::default();
+        lease.metadata.name = Some(self.config.name.clone());
+        lease.metadata.namespace = Some(self.config.namespace.clone());
+        let event = Event::normal("LeaderElection", format!("{} {what}", self.config.identity));
+        self.handle.events.record(&lease, &(), event);
+    }
+}

@@ -1,0 +1,224 @@
+//! What the runtime counts, under the names that existing dashboards ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+type Labels = Vec<(&'static str, String)>;
+
+const RECONCILE_SECONDS: [f64; 38] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 60.0,
+];
+const QUEUE_SECONDS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
+
+/// All metrics of one manager.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    reconciles: Family<Labels, Counter>,
+    errors: Family<Labels, Counter>,
+    terminal_errors: Family<Labels, Counter>,
+    panics: Family<Labels, Counter>,
+    timeouts: Family<Labels, Counter>,
+    reconcile_seconds: Family<Labels, Histogram, Buckets>,
+    max_workers: Family<Labels, Gauge>,
+    active_workers: Family<Labels, Gauge>,
+    depth: Family<Labels, Gauge>,
+    adds: Family<Labels, Counter>,
+    retries: Family<Labels, Counter>,
+    queue_seconds: Family<Labels, Histogram, Buckets>,
+    work_seconds: Family<Labels, Histogram, Buckets>,
+    requests: Family<Labels, Counter>,
+    leader: Family<Labels, Gauge>,
+}
+
+#[derive(Clone, Debug)]
+struct Buckets(&'static [f64]);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// The counters of one queue.
+#[derive(Clone, Debug, Default)]
+pub struct QueueMetrics {
+    pub(crate) depth: Gauge,
+    pub(crate) adds: Counter,
+    pub(crate) retries: Counter,
+}
+
+/// The counters of one controller.
+#[derive(Clone, Debug)]
+pub(crate) struct ControllerMetrics {
+    pub(crate) success: Counter,
+    pub(crate) requeue_after: Counter,
+    pub(crate) error: Counter,
+    pub(crate) errors: Counter,
+    pub(crate) terminal_errors: Counter,
+    pub(crate) panics: Counter,
+    pub(crate) timeouts: Counter,
+    pub(crate) seconds: Histogram,
+    pub(crate) max_workers: Gauge,
+    pub(crate) active_workers: Gauge,
+    pub(crate) queue_seconds: Histogram,
+    pub(crate) work_seconds: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// A registry of its own.
+    pub fn new() -> Self {
+        let mut inner = Inner {
+            registry: Registry::default(),
+            reconciles: Family::default(),
+            errors: Family::default(),
+            terminal_errors: Family::default(),
+            panics: Family::default(),
+            timeouts: Family::default(),
+            reconcile_seconds: Family::new_with_constructor(Buckets(&RECONCILE_SECONDS)),
+            max_workers: Family::default(),
+            active_workers: Family::default(),
+            depth: Family::default(),
+            adds: Family::default(),
+            retries: Family::default(),
+            queue_seconds: Family::new_with_constructor(Buckets(&QUEUE_SECONDS)),
+            work_seconds: Family::new_with_constructor(Buckets(&QUEUE_SECONDS)),
+            requests: Family::default(),
+            leader: Family::default(),
+        };
+        inner.register();
+        Self(Arc::new(inner))
+    }
+
+    /// The text that a scraper reads.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.0.registry).expect("writing to a string does not fail");
+        text
+    }
+
+    /// The counters of the queue called `name`.
+    pub fn queue(&self, name: &str) -> QueueMetrics {
+        let labels = queue_labels(name);
+        QueueMetrics {
+            depth: self.0.depth.get_or_create_owned(&labels),
+            adds: self.0.adds.get_or_create_owned(&labels),
+            retries: self.0.retries.get_or_create_owned(&labels),
+        }
+    }
+
+    /// The counters of the controller called `name`; all results exist from the start, at zero.
+    pub(crate) fn controller(&self, name: &str) -> ControllerMetrics {
+        let labels = vec![("controller", name.to_owned())];
+        let result = |result: &str| {
+            let labels = vec![("controller", name.to_owned()), ("result", result.to_owned())];
+            self.0.reconciles.get_or_create_owned(&labels)
+        };
+        result("requeue");
+        ControllerMetrics {
+            success: result("success"),
+            requeue_after: result("requeue_after"),
+            error: result("error"),
+            errors: self.0.errors.get_or_create_owned(&labels),
+            terminal_errors: self.0.terminal_errors.get_or_create_owned(&labels),
+            panics: self.0.panics.get_or_create_owned(&labels),
+            timeouts: self.0.timeouts.get_or_create_owned(&labels),
+            seconds: self.0.reconcile_seconds.get_or_create_owned(&labels),
+            max_workers: self.0.max_workers.get_or_create_owned(&labels),
+            active_workers: self.0.active_workers.get_or_create_owned(&labels),
+            queue_seconds: self.0.queue_seconds.get_or_create_owned(&queue_labels(name)),
+            work_seconds: self.0.work_seconds.get_or_create_owned(&queue_labels(name)),
+        }
+    }
+
+    /// Counts a request to the API.
+    pub(crate) fn request(&self, method: &str, code: Option<u16>, host: &str) {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        let labels = vec![("code", code), ("method", method.to_owned()), ("host", host.to_owned())];
+        self.0.requests.get_or_create(&labels).inc();
+    }
+
+    /// Shows whether this process leads.
+    pub(crate) fn leading(&self, lease: &str, leads: bool) {
+        self.0.leader.get_or_create(&vec![("name", lease.to_owned())]).set(leads.into());
+    }
+}
+
+impl Inner {
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        to.register("controller_runtime_reconcile", "Reconciles by result", self.reconciles.clone());
+        to.register("controller_runtime_reconcile_errors", "Reconciles that failed", self.errors.clone());
+        to.register(
+            "controller_runtime_terminal_reconcile_errors",
+            "Reconciles that failed and wait for a change",
+            self.terminal_errors.clone(),
+        );
+        to.register("controller_runtime_reconcile_panics", "Reconciles that panicked", self.panics.clone());
+        to.register("controller_runtime_reconcile_timeouts", "Reconciles over their deadline", self.timeouts.clone());
+        to.register("controller_runtime_reconcile_time_seconds", "Time per reconcile", self.reconcile_seconds.clone());
+        to.register("controller_runtime_max_concurrent_reconciles", "Workers", self.max_workers.clone());
+        to.register("controller_runtime_active_workers", "Workers at work", self.active_workers.clone());
+        to.register("workqueue_depth", "Keys in line", self.depth.clone());
+        to.register("workqueue_adds", "Keys added", self.adds.clone());
+        to.register("workqueue_retries", "Keys to be retried", self.retries.clone());
+        to.register("workqueue_queue_duration_seconds", "Time in line", self.queue_seconds.clone());
+        to.register("workqueue_work_duration_seconds", "Time of work per key", self.work_seconds.clone());
+        to.register("rest_client_requests", "Requests to the API by code", self.requests.clone());
+        to.register("leader_election_master_status", "1 while this process leads", self.leader.clone());
+    }
+}
+
+impl ControllerMetrics {
+    pub(crate) fn worked(&self, waited: Duration, took: Duration) {
+        self.queue_seconds.observe(waited.as_secs_f64());
+        self.work_seconds.observe(took.as_secs_f64());
+        self.seconds.observe(took.as_secs_f64());
+    }
+}
+
+fn queue_labels(name: &str) -> Labels {
+    vec![("name", name.to_owned()), ("controller", name.to_owned())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashboards_find_their_names_before_anything_happened() {
+        let metrics = Metrics::new();
+        metrics.controller("memcached");
+        metrics.queue("memcached");
+        metrics.request("GET", Some(200), "");
+        let text = metrics.render();
+        for line in [
+            r#"controller_runtime_reconcile_total{controller="memcached",result="error"} 0"#,
+            r#"controller_runtime_reconcile_total{controller="memcached",result="requeue"} 0"#,
+            r#"controller_runtime_reconcile_errors_total{controller="memcached"} 0"#,
+            r#"controller_runtime_active_workers{controller="memcached"} 0"#,
+            r#"workqueue_depth{name="memcached",controller="memcached"} 0"#,
+            r#"workqueue_retries_total{name="memcached",controller="memcached"} 0"#,
+            r#"rest_client_requests_total{code="200",method="GET",host=""} 1"#,
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a controller's author implements, and how a reconcile can end.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::events::Recorder;
+use crate::informer::{Informer, Informers};
+use crate::key::ObjectKey;
+use crate::object::Object;
+use crate::queue::Key;
+
+/// How a reconcile that did not fail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing to do until something changes.
+    Await,
+    /// To be looked at again after this time, or when something changes.
+    Recheck(Duration),
+}
+
+impl Action {
+    /// The sooner of two.
+    #[must_use]
+    pub fn sooner(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Recheck(a), Self::Recheck(b)) => Self::Recheck(a.min(b)),
+            (Self::Await, action) | (action, Self::Await) => action,
+        }
+    }
+}
+
+/// Why a reconcile failed, and so what comes next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API refused or did not answer: tried again with the object's back-off.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// The object cannot be served as it is: waits for a change, is not tried again.
+    #[error("{0}")]
+    Invalid(String),
+    /// To be tried again after a time of its own; counts as a failure.
+    #[error("{why}")]
+    Later {
+        /// How long to wait.
+        after: Duration,
+        /// What failed.
+        why: String,
+    },
+    /// Anything else: tried again with the object's back-off.
+    #[error(transparent)]
+    Failed(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Wraps any error, or a text.
+    pub fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Failed(error.into())
+    }
+
+    /// Whether somebody else was faster: ordinary, and gone at the next attempt.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 409)
+    }
+}
+
+/// Brings one object to where it is declared to be.
+///
+/// It is called with the newest known state whenever the object, or anything mapped to it, may have changed; never
+/// twice at the same time for one object. An object that is gone is not seen, unless [`Reconcile::gone`] is written.
+pub trait Reconcile: Send + Sync + 'static {
+    /// The kind that is reconciled.
+    type Resource: Object;
+
+    /// Looks and acts once.
+    fn reconcile(
+        &self,
+        object: Arc<Self::Resource>,
+        context: &Context<Self::Resource>,
+    ) -> impl Future<Output = Result<Action, Error>> + Send;
+
+    /// The object called `key` no longer exists. For memory that is kept per object; use finalizers to clean up the world.
+    fn gone(&self, key: &ObjectKey) {
+        let _ = key;
+    }
+}
+
+/// Work by key, where the key is not the name of one kind's object: a uid, a pair, a kind.
+pub trait Process: Send + Sync + 'static {
+    /// What stands in the queue.
+    type Key: Key;
+
+    /// Works on `key` once.
+    fn process(&self, key: &Self::Key, attempt: &Attempt) -> impl Future<Output = Result<Action, Error>> + Send;
+}
+
+/// The circumstances of one run.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// How many runs in a row failed before this one.
+    pub failures: u32,
+    /// Cancelled when the process is to stop, or no longer leads.
+    pub stop: CancellationToken,
+}
+
+/// What controllers of one manager share; cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    /// The API, through the tap.
+    pub client: Client,
+    /// The caches.
+    pub informers: Informers,
+    /// Events for people.
+    pub events: Recorder,
+    /// The time.
+    pub clock: Clock,
+    /// The operator's name, which is also its field manager.
+    pub name: Arc<str>,
+}
+
+/// What a reconcile may use besides the object.
+pub struct Context<K: Object> {
+    pub(crate) handle: Handle,
+    pub(crate) informer: Informer<K>,
+    pub(crate) attempt: Attempt,
+}
+
+impl<K: Object> Context<K> {
+    /// The API. Every call is seen by the tap, and the caches know the outcome of a write before its caller does.
+    pub fn client(&self) -> Client {
+        self.handle.client.clone()
+    }
+
+    /// The caches of this manager.
+    pub fn informers(&self) -> &Informers {
+        &self.handle.informers
+    }
+
+    /// The cache of the reconciled kind.
+    pub fn cache(&self) -> &Informer<K> {
+        &self.informer
+    }
+
+    /// Events for people.
+    pub fn events(&self) -> &Recorder {
+        &self.handle.events
+    }
+
+    /// The time.
+    pub fn clock(&self) -> &Clock {
+        &self.handle.clock
+    }
+
+    /// The operator's name, which is also its field manager.
+    pub fn name(&self) -> &str {
+        &self.handle.name
+    }
+
+    /// The circumstances of this run.
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+}

@@ -1,0 +1,130 @@
+//! The tap: the one way to the API, where every call is seen.
+
+mod call;
+mod journal;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, RwLock};
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use tower::{BoxError, Service};
+
+pub use call::Call;
+pub use journal::{Entry, JOURNAL_MAX, Journal};
+
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+
+/// An answer of the API, or none.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+/// The rest of the way to the API.
+pub type Next = Box<dyn FnOnce(Request<Body>) -> Answer + Send>;
+/// Stands in the way of calls: may answer by itself, change, delay, refuse, or pass them on.
+pub type Intercept = Arc<dyn Fn(&Call, Request<Body>, Next) -> Answer + Send + Sync>;
+/// Learns of every successful write and of what the API answered.
+pub type OnWrite = Box<dyn Fn(&Call, &[u8]) + Send + Sync>;
+
+/// The tap; clones are the same tap.
+#[derive(Clone)]
+pub struct Tap(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    metrics: Metrics,
+    journal: Journal,
+    intercept: RwLock<Option<Intercept>>,
+    on_write: RwLock<Vec<OnWrite>>,
+}
+
+impl Tap {
+    /// A tap that records into `metrics` and a journal of its own.
+    pub fn new(clock: Clock, metrics: Metrics) -> Self {
+        Self(Arc::new(Inner {
+            clock,
+            metrics,
+            journal: Journal::default(),
+            intercept: RwLock::default(),
+            on_write: RwLock::default(),
+        }))
+    }
+
+    /// A client whose calls pass this tap. Must be called inside a tokio runtime.
+    pub fn client(&self, client: Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        Client::new(Tapped { tap: self.clone(), client }, namespace)
+    }
+
+    /// The record of calls.
+    pub fn journal(&self) -> &Journal {
+        &self.0.journal
+    }
+
+    /// Puts something in the way of all later calls, or takes it away.
+    pub fn intercept(&self, intercept: Option<Intercept>) {
+        *self.0.intercept.write().expect("no code that can panic runs under this lock") = intercept;
+    }
+
+    pub(crate) fn on_write(&self, listener: OnWrite) {
+        self.0.on_write.write().expect("no code that can panic runs under this lock").push(listener);
+    }
+
+    async fn call(self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let uri = request.uri();
+        let call = Call::parse(request.method(), uri.path(), uri.query());
+        let method = request.method().to_string();
+        let host = uri.host().unwrap_or_default().to_owned();
+        let is_dry_run = uri.query().is_some_and(|query| query.contains("dryRun="));
+        let (at, started) = (self.0.clock.now(), tokio::time::Instant::now());
+
+        let next: Next = Box::new(move |request| Box::pin(async move { Ok(client.send(request).await?) }));
+        let intercept = self.0.intercept.read().expect("no code that can panic runs under this lock").clone();
+        let answer = match intercept {
+            Some(intercept) => intercept(&call, request, next).await,
+            None => next(request).await,
+        };
+
+        let code = answer.as_ref().ok().map(|response| response.status().as_u16());
+        self.0.metrics.request(&method, code, &host);
+        self.0.journal.record(Entry { at, call: call.clone(), code, took: started.elapsed() });
+        match answer {
+            Ok(response) if call.is_write() && !is_dry_run && response.status().is_success() => {
+                self.announce(&call, response).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Reads the answer to a write before its caller does, so that caches know it when the caller goes on.
+    async fn announce(&self, call: &Call, response: Response<Body>) -> Result<Response<Body>, BoxError> {
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        for listener in self.0.on_write.read().expect("listeners do not panic").iter() {
+            listener(call, &bytes);
+        }
+        Ok(Response::from_parts(parts, Body::from(bytes.to_vec())))
+    }
+}
+
+struct Tapped {
+    tap: Tap,
+    client: Client,
+}
+
+impl Service<Request<Body>> for Tapped {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Answer {
+        Box::pin(self.tap.clone().call(self.client.clone(), request))
+    }
+}

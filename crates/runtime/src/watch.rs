@@ -1,0 +1,130 @@
+//! Which objects to watch.
+
+use std::any::TypeId;
+
+use kube::core::{Selector, SelectorExt};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
+
+use crate::object::{AnyScope, Object};
+
+/// A request for a watch: a kind, where, and which of its objects.
+#[derive(Clone, Debug)]
+pub struct Watch<K: Object> {
+    dyntype: K::DynamicType,
+    namespace: Option<String>,
+    labels: Option<Selector>,
+    fields: Option<String>,
+}
+
+/// What makes two watches the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct WatchKey {
+    type_id: TypeId,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) namespace: Option<String>,
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+impl<K: Object<DynamicType: Default>> Watch<K> {
+    /// All objects of a kind that is known at compile time.
+    pub fn all() -> Self {
+        Self::of(K::DynamicType::default())
+    }
+}
+
+impl<K: Object> Watch<K> {
+    /// All objects of a kind that is known at run time.
+    pub fn of(dyntype: K::DynamicType) -> Self {
+        Self { dyntype, namespace: None, labels: None, fields: None }
+    }
+
+    /// Only those in `namespace`; `None` for all.
+    #[must_use]
+    pub fn namespace(mut self, namespace: Option<String>) -> Self {
+        self.namespace = namespace;
+        self
+    }
+
+    /// Only those with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: Selector) -> Self {
+        self.labels = Some(selector);
+        self
+    }
+
+    /// Only those whose fields match, in the syntax of field selectors.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
+    pub(crate) fn key(&self) -> WatchKey {
+        WatchKey {
+            type_id: TypeId::of::<K>(),
+            group: K::group(&self.dyntype).into_owned(),
+            version: K::version(&self.dyntype).into_owned(),
+            plural: K::plural(&self.dyntype).into_owned(),
+            namespace: self.namespace.clone(),
+            labels: self.labels.as_ref().map(ToString::to_string),
+            fields: self.fields.clone(),
+        }
+    }
+
+    pub(crate) fn dyntype(&self) -> &K::DynamicType {
+        &self.dyntype
+    }
+
+    pub(crate) fn kind(&self) -> String {
+        K::kind(&self.dyntype).into_owned()
+    }
+
+    /// A name for people: `deployments.apps`, `pods in kube-system`.
+    pub(crate) fn title(&self) -> String {
+        let key = self.key();
+        let mut title = key.plural;
+        if !key.group.is_empty() {
+            title = format!("{title}.{}", key.group);
+        }
+        for (word, value) in [(" in ", key.namespace), (" with ", key.labels), (" where ", key.fields)] {
+            if let Some(value) = value {
+                title = format!("{title}{word}{value}");
+            }
+        }
+        title
+    }
+
+    pub(crate) fn api(&self, client: Client) -> Api<AnyScope<K>> {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &self.dyntype),
+            None => Api::all_with(client, &self.dyntype),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            label_selector: self.labels.as_ref().map(ToString::to_string),
+            field_selector: self.fields.clone(),
+            ..Config::default()
+        }
+    }
+
+    /// Whether the server would send `object`; fields are not judged here.
+    pub(crate) fn matches(&self, object: &K) -> bool {
+        let meta = object.meta();
+        let in_scope = self.namespace.is_none() || self.namespace == meta.namespace;
+        in_scope
+            && self
+                .labels
+                .as_ref()
+                .is_none_or(|selector| selector.matches(meta.labels.as_ref().unwrap_or(&Default::default())))
+    }
+
+    pub(crate) fn selects_fields(&self) -> bool {
+        self.fields.is_some()
+    }
+}
