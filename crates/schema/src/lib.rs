@@ -3,8 +3,10 @@
 //! [`builtin`] answers for the kinds of the pinned Kubernetes release; [`Schema::from_json_schema_props`] makes the same
 //! handle from the schema of a custom resource. Tables are parsed when they are first asked, a definition at a time.
 
+mod conform;
 mod definition;
 mod field;
+mod gojson;
 mod kind;
 mod node;
 pub mod protobuf;
@@ -15,6 +17,7 @@ mod shape;
 mod structs;
 mod table;
 
+pub use conform::{Conformed, TypeError, conform};
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};

@@ -70,3 +70,24 @@ fn json_is_written_as_the_same_protobuf() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+#[test]
+fn json_keeps_its_form() {
+    let mut failures = Vec::new();
+    for golden in goldens() {
+        let (group, version) = match golden.json["apiVersion"].as_str().unwrap().split_once('/') {
+            Some((group, version)) => (group, version),
+            None => ("", golden.json["apiVersion"].as_str().unwrap()),
+        };
+        let kind = golden.json["kind"].as_str().unwrap();
+        let definition = windlass_schema::builtin().definition_name(group, version, kind).unwrap();
+        match windlass_schema::conform(&definition, golden.json.clone()) {
+            Ok(conformed) => {
+                failures.extend(first_difference(&golden.name, &conformed.object, &golden.json));
+                failures.extend(conformed.unknown.first().map(|path| format!("{}: unknown {path}", golden.name)));
+            }
+            Err(error) => failures.push(format!("{}: {error}", golden.name)),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

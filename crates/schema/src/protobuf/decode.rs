@@ -2,11 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::wire::{Reader, Wire};
 use super::{DecodeError, leaf, text};
-use crate::structs::{self, Cardinality, Field, Form, Omit, Struct, Type};
+use crate::gojson::{double, place, referred, zero};
+use crate::structs::{Cardinality, Field, Form, Struct, Type};
 
 /// Decodes the message `bytes`; `depth` bounds how deep it may nest.
 pub(super) fn message(known: &'static Struct, bytes: &[u8], depth: usize) -> Result<Value, DecodeError> {
@@ -26,7 +27,7 @@ pub(super) fn message(known: &'static Struct, bytes: &[u8], depth: usize) -> Res
     }
     let mut object = Map::new();
     for (field, value) in known.fields.iter().zip(values) {
-        place(&mut object, field, value, depth)?;
+        place(&mut object, field, value);
     }
     Ok(Value::Object(object))
 }
@@ -71,11 +72,7 @@ fn map_entry(r#type: Type, wire: Wire<'_>, depth: usize) -> Result<(String, Valu
             _ => {}
         }
     }
-    let value = match value {
-        Some(value) => value,
-        None => zero(r#type, depth)?,
-    };
-    Ok((key, value))
+    Ok((key, value.unwrap_or_else(|| zero(r#type))))
 }
 
 fn single(r#type: Type, wire: Wire<'_>, depth: usize) -> Result<Value, DecodeError> {
@@ -84,80 +81,14 @@ fn single(r#type: Type, wire: Wire<'_>, depth: usize) -> Result<Value, DecodeErr
         // A negative int32 is written with the bits of an int64.
         (Type::Int32, Wire::Varint(value)) => (value as i32).into(),
         (Type::Int64, Wire::Varint(value)) => (value as i64).into(),
-        (Type::Double, Wire::Fixed64(value)) => double(f64::from_bits(value))?,
+        (Type::Double, Wire::Fixed64(value)) => {
+            double(f64::from_bits(value)).ok_or_else(|| wrong("is no finite number"))?
+        }
         (Type::String, Wire::Bytes(bytes)) => text(bytes)?.into(),
         (Type::Bytes, Wire::Bytes(bytes)) => STANDARD.encode(bytes).into(),
-        (Type::Message(name), Wire::Bytes(bytes)) => message(find(name), bytes, depth)?,
+        (Type::Message(name), Wire::Bytes(bytes)) => message(referred(name), bytes, depth)?,
         _ => return Err(wrong("is not encoded with the wire type of the field")),
     })
-}
-
-/// Puts a field into the object as Go's JSON encoder would.
-fn place(
-    object: &mut Map<String, Value>,
-    field: &Field,
-    value: Option<Value>,
-    depth: usize,
-) -> Result<(), DecodeError> {
-    let value = match value {
-        Some(value) => value,
-        None if field.is_pointer || field.cardinality != Cardinality::Single || field.r#type == Type::Bytes => {
-            Value::Null
-        }
-        None if field.omit == Omit::Zero => return Ok(()),
-        None => zero(field.r#type, depth)?,
-    };
-    if field.is_inline {
-        if let Value::Object(members) = value {
-            object.extend(members);
-        }
-        return Ok(());
-    }
-    let is_omitted = field.omit != Omit::Never && is_empty(field, &value);
-    if !is_omitted {
-        object.insert(field.name.to_owned(), value);
-    }
-    Ok(())
-}
-
-/// Whether `omitempty` leaves the value out: a pointer only where it is nil, a struct never.
-fn is_empty(field: &Field, value: &Value) -> bool {
-    if field.is_pointer {
-        return value.is_null();
-    }
-    let is_struct = field.cardinality == Cardinality::Single
-        && matches!(field.r#type, Type::Message(name) if find(name).form != Form::List);
-    match value {
-        Value::Null => !is_struct || field.omit == Omit::Zero,
-        Value::Bool(value) => !value && !is_struct,
-        Value::Number(number) => number.as_f64() == Some(0.0) && !is_struct,
-        Value::String(text) => text.is_empty() && !is_struct,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty() && !is_struct,
-    }
-}
-
-fn zero(r#type: Type, depth: usize) -> Result<Value, DecodeError> {
-    Ok(match r#type {
-        Type::Bool => false.into(),
-        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
-        Type::String => "".into(),
-        Type::Bytes => Value::Null,
-        Type::Message(name) if find(name).form == Form::List => Value::Null,
-        Type::Message(name) => message(find(name), &[], depth)?,
-    })
-}
-
-/// A whole number is written without a fraction, as Go does.
-fn double(value: f64) -> Result<Value, DecodeError> {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        return Ok((value as i64).into());
-    }
-    Number::from_f64(value).map(Value::Number).ok_or_else(|| wrong("is no finite number"))
-}
-
-fn find(name: &str) -> &'static Struct {
-    structs::find(name).expect("a struct refers only to structs of the table")
 }
 
 fn wrong(reason: &'static str) -> DecodeError {

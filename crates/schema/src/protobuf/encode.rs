@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::wire::Writer;
 use super::{EncodeError, leaf};
-use crate::structs::{self, Cardinality, Field, Form, Struct, Type};
+use crate::gojson::referred;
+use crate::structs::{Cardinality, Field, Form, Struct, Type};
 
 /// Encodes `value` as the message `known`.
 pub(super) fn message(known: &'static Struct, value: &Value) -> Result<Vec<u8>, EncodeError> {
@@ -66,7 +67,7 @@ fn is_absent_as_null(field: &Field) -> bool {
     field.is_pointer
         || match field.r#type {
             Type::Bytes => true,
-            Type::Message(name) => find(name).form == Form::List,
+            Type::Message(name) => referred(name).form == Form::List,
             _ => false,
         }
 }
@@ -81,7 +82,7 @@ fn map_entry(writer: &mut Writer, field: &Field, key: &str, value: &Value) -> Re
 
 fn single(writer: &mut Writer, number: u32, r#type: Type, value: &Value) -> Result<(), EncodeError> {
     match (r#type, value) {
-        (Type::Message(name), value) => writer.bytes(number, &message(find(name), value)?),
+        (Type::Message(name), value) => writer.bytes(number, &message(referred(name), value)?),
         (Type::Bool, Value::Null) => writer.varint(number, 0),
         (Type::Bool, Value::Bool(value)) => writer.varint(number, u64::from(*value)),
         (Type::Int32 | Type::Int64, Value::Null) => writer.varint(number, 0),
@@ -102,10 +103,6 @@ fn single(writer: &mut Writer, number: u32, r#type: Type, value: &Value) -> Resu
         _ => return Err(refused("does not have the type of the field")),
     }
     Ok(())
-}
-
-fn find(name: &str) -> &'static Struct {
-    structs::find(name).expect("a struct refers only to structs of the table")
 }
 
 fn refused(reason: &'static str) -> EncodeError {

@@ -5,11 +5,8 @@ use serde_json::Value;
 
 use super::wire::{Reader, Wire, Writer};
 use super::{DecodeError, EncodeError, decode, encode, is_protobuf, text};
+use crate::gojson::{Leaf, leaf, schema_struct};
 use crate::quantity;
-use crate::structs::{self, Struct};
-
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
-const APIEXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
 
 type Decoder = fn(&[u8], usize) -> Result<Value, DecodeError>;
 type Encoder = fn(&Value) -> Result<Vec<u8>, EncodeError>;
@@ -39,41 +36,6 @@ pub(super) fn encoder(name: &str) -> Option<Encoder> {
         Leaf::SchemaOrBool => encode_schema_or_bool,
         Leaf::SchemaOrList | Leaf::SchemaOrStrings => encode_schema_or_list,
     })
-}
-
-/// The kinds of leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaf {
-    Time,
-    MicroTime,
-    Quantity,
-    IntOrString,
-    Json,
-    SchemaOrBool,
-    SchemaOrList,
-    SchemaOrStrings,
-}
-
-/// What leaf the struct `name` is.
-pub(crate) fn leaf(name: &str) -> Option<Leaf> {
-    Some(match name {
-        "io.k8s.apimachinery.pkg.api.resource.Quantity" => Leaf::Quantity,
-        "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Leaf::IntOrString,
-        "io.k8s.apimachinery.pkg.runtime.RawExtension" => Leaf::Json,
-        _ => match name.strip_prefix(META).or_else(|| name.strip_prefix(APIEXTENSIONS))? {
-            ".Time" => Leaf::Time,
-            ".MicroTime" => Leaf::MicroTime,
-            ".FieldsV1" | ".JSON" => Leaf::Json,
-            ".JSONSchemaPropsOrBool" => Leaf::SchemaOrBool,
-            ".JSONSchemaPropsOrArray" => Leaf::SchemaOrList,
-            ".JSONSchemaPropsOrStringArray" => Leaf::SchemaOrStrings,
-            _ => return None,
-        },
-    })
-}
-
-fn schema_struct() -> &'static Struct {
-    structs::find(&format!("{APIEXTENSIONS}.JSONSchemaProps")).expect("the struct of schemas is in the table")
 }
 
 fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {
