@@ -2,12 +2,15 @@
 
 pub mod admission;
 pub mod auth;
+pub mod bootstrap;
 mod cel;
 mod codec;
 mod crd;
 mod discovery;
 mod error;
 mod jsonpath;
+mod handler;
+mod metadata;
 mod object;
 mod openapi;
 mod query;
@@ -16,7 +19,12 @@ mod request;
 mod rest;
 mod reviews;
 pub mod server;
+mod state;
 mod strategy;
+pub mod system;
 mod table;
 
+pub use codec::{Body, BoxError};
 pub use error::{ApiError, Cause, Details, Subject};
+pub use rest::{NodeProxy, NodeProxyError};
+pub use state::{Api, Config};
