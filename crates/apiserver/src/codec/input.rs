@@ -62,6 +62,6 @@ pub(crate) fn document(headers: &HeaderMap, body: &Bytes) -> Result<Document, Ap
 const SHOWN_BYTES: usize = 30;
 
 fn from_protobuf(body: &Bytes) -> Result<Document, String> {
-    let value = protobuf::decode(body).map_err(|error| error.to_string())?;
+    let value = protobuf::decode(body, None).map_err(|error| error.to_string())?;
     Ok(Document { value, duplicates: Vec::new() })
 }
