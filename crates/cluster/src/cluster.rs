@@ -70,7 +70,10 @@ impl Cluster {
         let (failed, failures) = failures();
         let servers = Group::new(failed.clone());
         let (store, stop) = (api.store().clone(), servers.token());
-        servers.spawn("aggregation of roles", async move { Ok::<_, Infallible>(keep_aggregated(store, stop).await) });
+        servers.spawn("aggregation of roles", async move {
+            keep_aggregated(store, stop).await;
+            Ok::<_, Infallible>(())
+        });
         let kubeconfig = place.serve(&api, &pki, &servers)?;
         api.system().health.set_bootstrapped();
 

@@ -129,10 +129,10 @@ async fn a_service_account_has_the_rights_that_were_bound_to_it() {
     accounts.create(&post, &account).await.unwrap();
     let request = TokenRequest {
         metadata: ObjectMeta::default(),
-        spec: TokenRequestSpec { audiences: Vec::new(), bound_object_ref: None, expiration_seconds: Some(600) },
+        spec: Some(TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() }),
         status: None,
     };
-    let token = accounts.create_token_request("robot", &post, &request).await.unwrap().status.unwrap().token;
+    let token = accounts.create_token_request("robot", &post, &request).await.unwrap().status.unwrap().token.unwrap();
     let robot = client_with(outer.path(), Some(&token)).await;
     assert_eq!(get(&robot, "/api/v1/namespaces/default/configmaps").await, Err(403));
 
