@@ -1,5 +1,6 @@
 //! The Kubernetes API over the store and the table of kinds.
 
+mod address;
 pub mod admission;
 pub mod auth;
 pub mod bootstrap;
@@ -8,8 +9,8 @@ mod codec;
 mod crd;
 mod discovery;
 mod error;
-mod jsonpath;
 mod handler;
+mod jsonpath;
 mod metadata;
 mod object;
 mod openapi;
@@ -24,6 +25,7 @@ mod strategy;
 pub mod system;
 mod table;
 
+pub use address::{AddressRange, AddressRangeError};
 pub use codec::{Body, BoxError};
 pub use error::{ApiError, Cause, Details, Subject};
 pub use rest::{NodeProxy, NodeProxyError};
