@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use windlass::{ManifestOptions, OperatorProgram};
+use windlass::{ManifestOptions, Program};
 
 use crate::manifest::Manifest;
 
@@ -14,8 +14,8 @@ const COMMAND: &str = "operator";
 pub(crate) const NAMESPACE: &str = "windlass-system";
 
 /// Every operator that ships with Windlass.
-fn shipped() -> Vec<Box<dyn OperatorProgram>> {
-    vec![Box::new(memcached_operator::operator())]
+fn shipped() -> Vec<Box<dyn Program>> {
+    vec![Box::new(memcached_operator::app())]
 }
 
 /// Runs `windlass operator NAME …` as that operator.
@@ -30,7 +30,8 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         eprintln!("error: no operator {name:?}; this program carries: {}", names.join(", "));
         return Some(ExitCode::from(2));
     };
-    Some(operator.run(words.collect()))
+    let arguments = std::iter::once(name).chain(words).collect();
+    Some(operator.run_blocking(arguments))
 }
 
 /// What installs every shipped operator: its kinds, account, rights and Deployment.
@@ -38,7 +39,7 @@ pub(crate) fn manifests(program: &Path) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     for operator in shipped() {
         let command = [program.to_string_lossy().as_ref(), COMMAND, operator.name(), "run"].map(str::to_owned).to_vec();
-        let options = ManifestOptions { namespace: NAMESPACE.to_owned(), image: "host".to_owned(), command };
+        let options = ManifestOptions { namespace: NAMESPACE.to_owned(), image: "host".to_owned(), command, watch_namespace: None };
         let objects: Vec<Value> = operator.manifests(&options);
         let origin = format!("operator {}", operator.name());
         manifests.extend(objects.into_iter().map(|object| Manifest { object, origin: origin.clone() }));

@@ -1,5 +1,6 @@
 //! `windlass down`: stops the embedded cluster and every process it runs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,13 +26,22 @@ pub(crate) async fn run(options: &DownOptions, target: &Target) -> Result<(), Fa
         None => println!("not running"),
     }
     if options.purge {
-        windlass_cluster::purge(&dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
-        println!("deleted {}", dir.display());
+        purge(&dir)?;
     }
     Ok(())
 }
 
-async fn stop(pid: u32, dir: &std::path::Path) -> Result<(), Failure> {
+/// Deletes the folder, if it is one of ours.
+fn purge(dir: &Path) -> Result<(), Failure> {
+    if !dir.join("lock").is_file() {
+        return Err(Failure::new(format!("{} does not hold a cluster, so it is not deleted", dir.display())));
+    }
+    std::fs::remove_dir_all(dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
+    println!("deleted {}", dir.display());
+    Ok(())
+}
+
+async fn stop(pid: u32, dir: &Path) -> Result<(), Failure> {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let process = process.ok_or_else(|| Failure::new(format!("{} names no process", dir.display())))?;
     kill_process(process, Signal::TERM).map_err(|error| Failure::new(format!("cannot stop process {pid}: {error}")))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_cluster::{Cluster, ClusterConfig, Profile};
+use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
 
 use super::apply::{Applied, Mode, apply_all};
 use crate::arguments::{ProfileName, ServeOptions, Target};
@@ -26,10 +26,13 @@ pub(crate) async fn run(options: ServeOptions, target: &Target) -> Result<(), Fa
     log_to_stderr();
     let started = start(&options, &dir(target)).await;
     tell_parent(&started);
-    let serving = started?;
-    stop_signal().await?;
+    let mut serving = started?;
+    let result = tokio::select! {
+        result = stop_signal() => result,
+        failure = serving.cluster.failure() => Err(Failure::new(failure.to_string())),
+    };
     serving.cluster.shutdown().await;
-    Ok(())
+    result
 }
 
 /// Starts the cluster and installs the operators.
@@ -37,16 +40,10 @@ pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving,
     let config = ClusterConfig {
         dir: Some(dir.to_path_buf()),
         profile: profile(options.profile),
-        port: Some(options.port),
+        listen: Listen::Port(options.port),
         ..ClusterConfig::default()
     };
-    let cluster = Cluster::start(config).await.map_err(|error| {
-        let failure = Failure::new(error.to_string());
-        match error.advice() {
-            Some(advice) => failure.advice(advice),
-            None => failure,
-        }
-    })?;
+    let cluster = Cluster::start(config).await.map_err(|error| Failure::new(error.to_string()))?;
     match install(options, &cluster).await {
         Ok(operators) => Ok(Serving { cluster, operators }),
         Err(failure) => {

@@ -37,11 +37,14 @@ async fn foreground(options: &UpOptions, manifests: &[Manifest], target: &Target
     serve::log_to_stderr();
     let begin = Instant::now();
     let dir = dir(target);
-    let serving = serve::start(&options.serve, &dir).await?;
+    let mut serving = serve::start(&options.serve, &dir).await?;
     let namespace = target.namespace.as_deref().unwrap_or("default");
     let client = serving.cluster.client();
     let wanted = Wanted { namespace, manifests, operators: &serving.operators, timeout: options.timeout };
     say_up(begin, &dir);
+    for sentence in serving.cluster.capabilities().map(|can| can.missing()).unwrap_or_default() {
+        println!("{}", paint(Colour::Yellow, sentence));
+    }
     let work = async {
         bring_up(&client, &wanted).await?;
         println!(
@@ -53,6 +56,7 @@ async fn foreground(options: &UpOptions, manifests: &[Manifest], target: &Target
     };
     let result = tokio::select! {
         result = work => result,
+        failure = serving.cluster.failure() => Err(Failure::new(failure.to_string())),
         result = serve::stop_signal() => result.map(|()| println!("\nStopping: every process that the cluster runs ends; its data stays in {}", dir.display())),
     };
     serving.cluster.shutdown().await;
