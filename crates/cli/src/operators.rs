@@ -39,7 +39,12 @@ pub(crate) fn manifests(program: &Path) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     for operator in shipped() {
         let command = [program.to_string_lossy().as_ref(), COMMAND, operator.name(), "run"].map(str::to_owned).to_vec();
-        let options = ManifestOptions { namespace: NAMESPACE.to_owned(), image: "host".to_owned(), command, watch_namespace: None };
+        let options = ManifestOptions {
+            namespace: NAMESPACE.to_owned(),
+            image: "host".to_owned(),
+            command,
+            watch_namespace: None,
+        };
         let objects: Vec<Value> = operator.manifests(&options);
         let origin = format!("operator {}", operator.name());
         manifests.extend(objects.into_iter().map(|object| Manifest { object, origin: origin.clone() }));

@@ -12,6 +12,7 @@ use crate::connection::connect;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest};
 use crate::resource::{Catalog, Resource};
+use crate::view::output::say;
 
 /// The owner of the fields that this command writes.
 const FIELD_MANAGER: &str = "windlass";
@@ -47,7 +48,7 @@ pub(crate) async fn run(options: &ApplyOptions, target: &Target) -> Result<(), F
         match result {
             Ok(applied) => {
                 let note = if mode.dry_run { " (server dry run)" } else { "" };
-                println!("{} {}{note}", applied.resource.label(&applied.name), applied.change);
+                say!("{} {}{note}", applied.resource.label(&applied.name), applied.change);
             }
             Err(failure) => {
                 failure.report();

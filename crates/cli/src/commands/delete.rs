@@ -9,6 +9,7 @@ use crate::connection::{Connection, connect};
 use crate::failure::Failure;
 use crate::manifest;
 use crate::resource::{Catalog, Resource};
+use crate::view::output::say;
 
 struct Doomed {
     resource: Resource,
@@ -28,7 +29,7 @@ pub(crate) async fn run(options: &DeleteOptions, target: &Target) -> Result<(), 
     for object in doomed {
         match delete(&connection, &object, options.cascade).await {
             Ok(()) => {
-                println!("{} deleted", object.resource.label(&object.name));
+                say!("{} deleted", object.resource.label(&object.name));
                 deleted.push(object);
             }
             Err(kube::Error::Api(status)) if status.code == 404 && options.ignore_not_found => {}

@@ -9,6 +9,7 @@ use crate::connection::{Connection, connect};
 use crate::failure::Failure;
 use crate::resource::{Catalog, Resource};
 use crate::view::columns::lay_out;
+use crate::view::output::show;
 
 /// Runs the command.
 pub(crate) async fn run(options: &DescribeOptions, target: &Target) -> Result<(), Failure> {
@@ -25,7 +26,7 @@ pub(crate) async fn run(options: &DescribeOptions, target: &Target) -> Result<()
             texts.push(describe(&connection, &selection.resource, &name).await?);
         }
     }
-    print!("{}", texts.join("\n\n"));
+    show!("{}", texts.join("\n\n"));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::arguments::{DownOptions, Target};
 use crate::connection::dir;
 use crate::failure::Failure;
+use crate::view::output::say;
 
 /// Pods get their grace period; after this time the command gives up waiting.
 const STOP_WAIT: Duration = Duration::from_secs(60);
@@ -23,7 +24,7 @@ pub(crate) async fn run(options: &DownOptions, target: &Target) -> Result<(), Fa
     }
     match windlass_cluster::holder(&dir) {
         Some(pid) => stop(pid, &dir).await?,
-        None => println!("not running"),
+        None => say!("not running"),
     }
     if options.purge {
         purge(&dir)?;
@@ -37,7 +38,7 @@ fn purge(dir: &Path) -> Result<(), Failure> {
         return Err(Failure::new(format!("{} does not hold a cluster, so it is not deleted", dir.display())));
     }
     std::fs::remove_dir_all(dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
-    println!("deleted {}", dir.display());
+    say!("deleted {}", dir.display());
     Ok(())
 }
 
@@ -54,6 +55,6 @@ async fn stop(pid: u32, dir: &Path) -> Result<(), Failure> {
         }
         tokio::time::sleep(STOP_POLL).await;
     }
-    println!("stopped");
+    say!("stopped");
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::connection::connect;
 use crate::failure::Failure;
 use crate::resource::Catalog;
 use crate::view::columns::lay_out;
+use crate::view::output::show;
 
 /// Runs the command.
 pub(crate) async fn run(options: &EventsOptions, target: &Target) -> Result<(), Failure> {
@@ -38,7 +39,7 @@ pub(crate) async fn run(options: &EventsOptions, target: &Target) -> Result<(), 
     }
     let mut rows = vec![header()];
     rows.extend(events.iter().map(|event| row(event, Timestamp::now())));
-    print!("{}", lay_out(&rows));
+    show!("{}", lay_out(&rows));
     if !options.watch {
         return Ok(());
     }
@@ -47,7 +48,7 @@ pub(crate) async fn run(options: &EventsOptions, target: &Target) -> Result<(), 
     while let Some(change) = changes.next().await {
         let change = change?;
         if change["type"] == "ADDED" || change["type"] == "MODIFIED" {
-            print!("{}", lay_out(&[row(&change["object"], Timestamp::now())]));
+            show!("{}", lay_out(&[row(&change["object"], Timestamp::now())]));
         }
     }
     Ok(())

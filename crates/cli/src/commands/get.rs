@@ -9,6 +9,7 @@ use crate::connection::{Connection, connect};
 use crate::failure::Failure;
 use crate::resource::{Catalog, Resource, Selection};
 use crate::view::columns::lay_out;
+use crate::view::output::{say, show};
 
 /// Runs the command.
 pub(crate) async fn run(options: &GetOptions, target: &Target) -> Result<(), Failure> {
@@ -45,7 +46,7 @@ async fn tables(connection: &Connection, selections: &[Selection], options: &Get
         eprintln!("No resources found{place}.");
     }
     let separator = if several { "\n" } else { "" };
-    print!("{}", texts.join(separator));
+    show!("{}", texts.join(separator));
     Ok(())
 }
 
@@ -66,11 +67,11 @@ async fn objects(
     match output {
         Output::Name => {
             for (resource, object) in &found {
-                println!("{}", resource.label(object["metadata"]["name"].as_str().unwrap_or_default()));
+                say!("{}", resource.label(object["metadata"]["name"].as_str().unwrap_or_default()));
             }
         }
-        Output::Json => println!("{:#}", document(found, single)),
-        Output::Yaml | Output::Wide => print!("{}", yaml(&document(found, single))?),
+        Output::Json => say!("{:#}", document(found, single)),
+        Output::Yaml | Output::Wide => show!("{}", yaml(&document(found, single))?),
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ async fn follow(connection: &Connection, selection: &Selection, options: &GetOpt
             return Err(Failure::new(event["object"]["message"].as_str().unwrap_or("the watch ended").to_owned()));
         }
         if event["type"] != "BOOKMARK" {
-            print!("{}", lay_out(&rows(&event["object"], options, None, header)));
+            show!("{}", lay_out(&rows(&event["object"], options, None, header)));
             header = false;
         }
     }

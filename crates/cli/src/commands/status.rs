@@ -11,6 +11,7 @@ use crate::connection::{connect, dir};
 use crate::failure::Failure;
 use crate::resource::{Catalog, Resource};
 use crate::view::columns::lay_out;
+use crate::view::output::show;
 use crate::view::paint::{Colour, paint};
 use crate::view::readiness::{Readiness, judge};
 
@@ -34,9 +35,9 @@ pub(crate) async fn run(target: &Target) -> Result<(), Failure> {
             format!("{memory:.0} MiB resident, {:.1} s of CPU so far", cpu_seconds(pid)),
         ]);
     }
-    print!("{}", lay_out(&rows));
+    show!("{}", lay_out(&rows));
     let catalog = Catalog::of(&connection.client).await?;
-    print!("{}", lay_out(&objects(&connection.client, &catalog).await?));
+    show!("{}", lay_out(&objects(&connection.client, &catalog).await?));
     Ok(())
 }
 

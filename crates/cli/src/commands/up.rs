@@ -17,6 +17,7 @@ use crate::manifest::{self, Manifest};
 use crate::owned::below;
 use crate::resource::Catalog;
 use crate::view::columns::lay_out;
+use crate::view::output::{say, show};
 use crate::view::paint::{Colour, paint};
 use crate::view::progress;
 
@@ -43,21 +44,18 @@ async fn foreground(options: &UpOptions, manifests: &[Manifest], target: &Target
     let wanted = Wanted { namespace, manifests, operators: &serving.operators, timeout: options.timeout };
     say_up(begin, &dir);
     for sentence in serving.cluster.capabilities().map(|can| can.missing()).unwrap_or_default() {
-        println!("{}", paint(Colour::Yellow, sentence));
+        say!("{}", paint(Colour::Yellow, sentence));
     }
     let work = async {
         bring_up(&client, &wanted).await?;
-        println!(
-            "\nRunning until Ctrl-C. In another terminal: export KUBECONFIG={}",
-            absolute(&dir.join("kubeconfig"))
-        );
+        say!("\nRunning until Ctrl-C. In another terminal: export KUBECONFIG={}", absolute(&dir.join("kubeconfig")));
         progress::show_events(client.clone()).await;
         Ok(())
     };
     let result = tokio::select! {
         result = work => result,
         failure = serving.cluster.failure() => Err(Failure::new(failure.to_string())),
-        result = serve::stop_signal() => result.map(|()| println!("\nStopping: every process that the cluster runs ends; its data stays in {}", dir.display())),
+        result = serve::stop_signal() => result.map(|()| say!("\nStopping: every process that the cluster runs ends; its data stays in {}", dir.display())),
     };
     serving.cluster.shutdown().await;
     result
@@ -76,8 +74,8 @@ async fn detached(options: &UpOptions, manifests: &[Manifest], target: &Target) 
     bring_up(&connection.client, &wanted)
         .await
         .map_err(|failure| failure.or_advice("the cluster goes on running; `windlass down` stops it"))?;
-    println!("\nRunning in the background. Use it: export KUBECONFIG={}", absolute(&dir.join("kubeconfig")));
-    println!("Stop it: windlass down --dir {}", dir.display());
+    say!("\nRunning in the background. Use it: export KUBECONFIG={}", absolute(&dir.join("kubeconfig")));
+    say!("Stop it: windlass down --dir {}", dir.display());
     Ok(())
 }
 
@@ -139,7 +137,7 @@ struct Wanted<'a> {
 
 fn say_up(begin: Instant, dir: &Path) {
     let (cluster, up) = (paint(Colour::Bold, "cluster"), paint(Colour::Green, "up"));
-    println!("{cluster} {up} in {:.1} s, state in {}", begin.elapsed().as_secs_f32(), dir.display());
+    say!("{cluster} {up} in {:.1} s, state in {}", begin.elapsed().as_secs_f32(), dir.display());
 }
 
 /// Applies what is wanted and shows what happens until all of it is ready.
@@ -149,7 +147,7 @@ async fn bring_up(client: &Client, wanted: &Wanted<'_>) -> Result<(), Failure> {
     let mut applied = Vec::new();
     for result in apply_all(client, wanted.namespace, wanted.manifests, mode).await? {
         let object = result?;
-        println!("{} {}", object.resource.label(&object.name), object.change);
+        say!("{} {}", object.resource.label(&object.name), object.change);
         applied.push(object);
     }
     progress::until_ready(client, &applied, wanted.timeout).await?;
@@ -174,7 +172,7 @@ async fn show_addresses(client: &Client, object: &Applied) -> Result<(), Failure
         let listed = serde_json::json!([{"ports": service["spec"]["ports"]}]);
         rows.push(address_row("service", &service, address, ports(&listed, "ports", "port")));
     }
-    print!("{}", lay_out(&rows));
+    show!("{}", lay_out(&rows));
     Ok(())
 }
 

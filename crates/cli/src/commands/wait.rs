@@ -12,6 +12,7 @@ use crate::arguments::{Target, WaitOptions};
 use crate::connection::{Connection, connect};
 use crate::failure::Failure;
 use crate::resource::{Catalog, Selection};
+use crate::view::output::say;
 
 /// What is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub(crate) async fn run(options: &WaitOptions, target: &Target) -> Result<(), Fa
             let label = selection.resource.label(&name);
             let waiting = Waiting { client: &connection.client, path: &path, name: &name, label: &label };
             wait_for(&waiting, &goal, deadline.saturating_duration_since(tokio::time::Instant::now())).await?;
-            println!("{label} {}", if goal == Goal::Gone { "deleted" } else { "condition met" });
+            say!("{label} {}", if goal == Goal::Gone { "deleted" } else { "condition met" });
         }
     }
     Ok(())

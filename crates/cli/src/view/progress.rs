@@ -14,6 +14,7 @@ use super::readiness::{Readiness, judge};
 use crate::commands::apply::Applied;
 use crate::commands::request;
 use crate::failure::Failure;
+use crate::view::output::say;
 
 /// Reports waiting to be shown; a slow terminal slows the watches, nothing is lost.
 const REPORTS_MAX: usize = 256;
@@ -102,7 +103,7 @@ fn print_state(label: &str, readiness: &Readiness) {
         Readiness::Stalled(text) => (paint(Colour::Red, "stalled"), text),
     };
     let text = if text.is_empty() { String::new() } else { format!(": {text}") };
-    println!("{} {mark}{text}", paint(Colour::Bold, label));
+    say!("{} {mark}{text}", paint(Colour::Bold, label));
 }
 
 fn print_event(event: &Value) {
@@ -111,7 +112,7 @@ fn print_event(event: &Value) {
         format!("{}/{}", text(&event["involvedObject"]["kind"]).to_lowercase(), text(&event["involvedObject"]["name"]));
     let line = format!("  {object}: {}", text(&event["message"]).trim());
     let colour = if event["type"] == "Warning" { Colour::Yellow } else { Colour::Dim };
-    println!("{}", paint(colour, &line));
+    say!("{}", paint(colour, &line));
 }
 
 async fn follow_object(client: Client, path: String, name: String, label: String, reports: mpsc::Sender<Report>) {
