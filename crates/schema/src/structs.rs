@@ -115,6 +115,12 @@ impl Struct {
     pub(crate) fn go_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or_default()
     }
+
+    /// The name in Go with the name of its package: `v1.DeploymentSpec`.
+    pub(crate) fn go_type(&self) -> String {
+        let package = self.name.rsplit('.').nth(1).unwrap_or_default();
+        format!("{package}.{}", self.go_name())
+    }
 }
 
 fn parse(text: &'static str) -> Option<Struct> {

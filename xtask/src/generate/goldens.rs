@@ -31,11 +31,13 @@ pub(super) fn bundle(source: &Source, kinds: &[Kind]) -> anyhow::Result<String> 
 
 /// Whether a sample's group version is one of the served ones: subresource and list kinds count, too.
 fn is_served(name: &str, kinds: &[Kind]) -> bool {
-    let Some((group_version, _)) = name.rsplit_once('.') else { return false };
-    kinds.iter().any(|kind| {
-        let group = if kind.group.is_empty() { "core" } else { &kind.group };
-        group_version == format!("{group}.{}", kind.version)
-    })
+    let Some((group_version, kind)) = name.rsplit_once('.') else { return false };
+    // A watch event is no object: its sample names no kind.
+    kind != "WatchEvent"
+        && kinds.iter().any(|kind| {
+            let group = if kind.group.is_empty() { "core" } else { &kind.group };
+            group_version == format!("{group}.{}", kind.version)
+        })
 }
 
 fn sample(directory: &Path, name: &str) -> anyhow::Result<String> {

@@ -1,0 +1,184 @@
+//! Objects in Kubernetes' protobuf form, to and from JSON, driven by the table of structs.
+//!
+//! An encoded object starts with four magic bytes, then an envelope (`runtime.Unknown`) names its kind and holds its
+//! bytes. What decoding gives is what Go's JSON encoder would write for the same bytes.
+
+mod decode;
+mod encode;
+mod leaf;
+mod wire;
+
+use serde_json::Value;
+
+use crate::{builtin, structs};
+use wire::{Reader, Wire, Writer};
+
+/// The content type of the encoding.
+pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+const MAGIC: &[u8] = b"k8s\0";
+
+/// How deep messages may contain one another.
+const DEPTH_MAX: usize = 128;
+
+/// Why bytes cannot be read as an object.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The magic bytes are missing.
+    #[error("the body does not start with the magic bytes of Kubernetes' protobuf encoding")]
+    NotKubernetes,
+    /// The envelope names no kind, and none is implied by the request.
+    #[error("the protobuf envelope names no apiVersion and kind")]
+    NoKind,
+    /// The kind has no protobuf form here.
+    #[error("no kind \"{kind}\" is registered for version \"{api_version}\" in the protobuf encoding")]
+    UnknownKind {
+        /// The version in the envelope.
+        api_version: String,
+        /// The kind in the envelope.
+        kind: String,
+    },
+    /// The bytes are no protobuf.
+    #[error("malformed protobuf: {0}")]
+    Malformed(&'static str),
+    /// A field holds what it cannot hold.
+    #[error("{path}: {reason}")]
+    Field {
+        /// The struct and the field.
+        path: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A field that holds JSON holds something else.
+    #[error("embedded JSON: {0}")]
+    Json(#[source] serde_json::Error),
+}
+
+/// Why an object cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// The object has no `apiVersion` and `kind`.
+    #[error("the object has no apiVersion and kind")]
+    NoKind,
+    /// The kind has no protobuf form: that of custom resources has none.
+    #[error("{kind} in version {api_version} has no protobuf form")]
+    UnknownKind {
+        /// The version of the object.
+        api_version: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// A field holds what it cannot hold.
+    #[error("{path}: {reason}")]
+    Field {
+        /// The struct and the field.
+        path: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+/// Whether `bytes` start as an encoded object does.
+pub fn is_protobuf(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// Reads an encoded object. Where the envelope names no kind, `implied` (version and kind) counts.
+///
+/// # Errors
+/// The bytes are malformed, or their kind is not known.
+pub fn decode(bytes: &[u8], implied: Option<(&str, &str)>) -> Result<Value, DecodeError> {
+    let body = bytes.strip_prefix(MAGIC).ok_or(DecodeError::NotKubernetes)?;
+    let envelope = Envelope::read(body)?;
+    let (api_version, kind) = match (envelope.api_version.as_str(), envelope.kind.as_str()) {
+        ("", "") => implied.ok_or(DecodeError::NoKind)?,
+        named => named,
+    };
+    if envelope.content_type == "application/json" {
+        return serde_json::from_slice(envelope.raw).map_err(DecodeError::Json);
+    }
+    let name = definition_name(api_version, kind)
+        .ok_or_else(|| DecodeError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })?;
+    let mut object = decode_message(&name, envelope.raw)?;
+    object["apiVersion"] = api_version.into();
+    object["kind"] = kind.into();
+    Ok(object)
+}
+
+/// Reads the bytes of the struct with the OpenAPI name `definition`, without an envelope.
+///
+/// # Errors
+/// The bytes are malformed, or the name is not known.
+pub fn decode_message(definition: &str, bytes: &[u8]) -> Result<Value, DecodeError> {
+    let known = structs::find(definition)
+        .ok_or_else(|| DecodeError::UnknownKind { api_version: String::new(), kind: definition.to_owned() })?;
+    decode::message(known, bytes, DEPTH_MAX)
+}
+
+/// Writes an object of a built-in kind with its envelope.
+///
+/// # Errors
+/// The kind has no protobuf form, or a field does not have its type.
+pub fn encode(object: &Value) -> Result<Vec<u8>, EncodeError> {
+    let (Some(api_version), Some(kind)) = (object["apiVersion"].as_str(), object["kind"].as_str()) else {
+        return Err(EncodeError::NoKind);
+    };
+    let unknown = || EncodeError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() };
+    let known = definition_name(api_version, kind).and_then(|name| structs::find(&name)).ok_or_else(unknown)?;
+    let raw = encode::message(known, object)?;
+    let mut type_meta = Writer::default();
+    type_meta.bytes(1, api_version.as_bytes());
+    type_meta.bytes(2, kind.as_bytes());
+    let mut envelope = Writer::default();
+    envelope.bytes(1, &type_meta.into_bytes());
+    envelope.bytes(2, &raw);
+    envelope.bytes(3, b"");
+    envelope.bytes(4, b"");
+    Ok([MAGIC, &envelope.into_bytes()].concat())
+}
+
+fn definition_name(api_version: &str, kind: &str) -> Option<String> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    builtin().definition_name(group, version, kind).filter(|name| structs::find(name).is_some())
+}
+
+#[derive(Default)]
+struct Envelope<'a> {
+    api_version: String,
+    kind: String,
+    raw: &'a [u8],
+    content_type: String,
+}
+
+impl<'a> Envelope<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, DecodeError> {
+        let mut envelope = Envelope::default();
+        let mut reader = Reader::new(bytes);
+        while let Some((number, wire)) = reader.next()? {
+            match (number, wire) {
+                (1, Wire::Bytes(type_meta)) => envelope.read_type_meta(type_meta)?,
+                (2, Wire::Bytes(raw)) => envelope.raw = raw,
+                (3, Wire::Bytes([_, ..])) => return Err(DecodeError::Malformed("encoded content is not supported")),
+                (4, Wire::Bytes(content_type)) => envelope.content_type = text(content_type)?,
+                _ => {}
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn read_type_meta(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
+        let mut reader = Reader::new(bytes);
+        while let Some((number, wire)) = reader.next()? {
+            match (number, wire) {
+                (1, Wire::Bytes(api_version)) => self.api_version = text(api_version)?,
+                (2, Wire::Bytes(kind)) => self.kind = text(kind)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<String, DecodeError> {
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| DecodeError::Malformed("a string is not UTF-8"))
+}

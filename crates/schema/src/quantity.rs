@@ -1,0 +1,175 @@
+//! Quantities (`500m`, `1Gi`, `1e3`): their value and the one way to write it.
+
+/// The largest amount that upstream keeps; what is larger is cut to it.
+const UNITS_MAX: i128 = i64::MAX as i128;
+
+const NANOS_PER_UNIT: i128 = 1_000_000_000;
+
+/// The suffixes of decimal amounts, from 10⁻⁹ in steps of 10³.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+
+/// The suffixes of binary amounts, from 1024¹.
+const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Decimal,
+    Exponent,
+    Binary,
+}
+
+/// The canonical way to write the quantity `text`: no fraction, the largest suffix that keeps it exact.
+///
+/// `None` when `text` is no quantity.
+pub fn canonical(text: &str) -> Option<String> {
+    let (nanos, format) = parse(text)?;
+    if nanos == 0 {
+        return Some("0".to_owned());
+    }
+    let is_small = nanos.abs() < 1024 * NANOS_PER_UNIT;
+    let binary = format == Format::Binary && !is_small && nanos % NANOS_PER_UNIT == 0;
+    if binary {
+        return Some(binary_text(nanos / NANOS_PER_UNIT));
+    }
+    let mut amount = nanos;
+    let mut exponent = -9;
+    while amount % 1000 == 0 && (exponent < 18 || format == Format::Exponent) {
+        amount /= 1000;
+        exponent += 3;
+    }
+    Some(match (format, exponent) {
+        (Format::Exponent, 0) => amount.to_string(),
+        (Format::Exponent, _) => format!("{amount}e{exponent}"),
+        _ => format!("{amount}{}", DECIMAL[usize::try_from((exponent + 9) / 3).ok()?]),
+    })
+}
+
+/// The amount in billionths of a unit, rounded up where it is finer. `None` when `text` is no quantity.
+pub fn nanos(text: &str) -> Option<i128> {
+    parse(text).map(|(nanos, _)| nanos)
+}
+
+/// The quantity with thousandths as its finest unit, in canonical form. `None` when `text` is no quantity.
+pub fn round_up_to_milli(text: &str) -> Option<String> {
+    const NANOS_PER_MILLI: i128 = 1_000_000;
+    let nanos = nanos(text)?;
+    if nanos % NANOS_PER_MILLI == 0 {
+        return canonical(text);
+    }
+    let milli = nanos.div_euclid(NANOS_PER_MILLI) + 1;
+    canonical(&format!("{milli}m"))
+}
+
+fn binary_text(mut amount: i128) -> String {
+    let mut suffix = "";
+    for next in BINARY {
+        if amount % 1024 != 0 {
+            break;
+        }
+        amount /= 1024;
+        suffix = next;
+    }
+    format!("{amount}{suffix}")
+}
+
+fn parse(text: &str) -> Option<(i128, Format)> {
+    let (is_negative, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end =
+        unsigned.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let (base, power, format) = scale(suffix)?;
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    let nanos = if digits.is_empty() { 0 } else { nanos_of(digits, fraction.len(), base, power) };
+    Some((if is_negative { -nanos } else { nanos }, format))
+}
+
+/// `digits` · 10^-`decimals` · `base`^`power` in nanos, rounded up and cut to the largest amount.
+fn nanos_of(digits: &str, decimals: usize, base: i128, power: i32) -> i128 {
+    let max = UNITS_MAX * NANOS_PER_UNIT;
+    let Ok(mut numerator) = digits.parse::<i128>() else { return max };
+    let mut exponent = 9 - i32::try_from(decimals).unwrap_or(i32::MAX);
+    match base {
+        10 => exponent += power,
+        _ => {
+            let Some(scaled) = numerator.checked_mul(base.pow(power.unsigned_abs())) else { return max };
+            numerator = scaled;
+        }
+    }
+    for _ in 0..exponent.max(0) {
+        match numerator.checked_mul(10) {
+            Some(scaled) if scaled <= max * 1024 => numerator = scaled,
+            _ => return max,
+        }
+    }
+    for _ in exponent.min(0)..0 {
+        numerator = numerator / 10 + i128::from(numerator % 10 != 0);
+    }
+    numerator.min(max)
+}
+
+/// The base, its power and the format that a suffix stands for.
+fn scale(suffix: &str) -> Option<(i128, i32, Format)> {
+    if let Some(position) = BINARY.iter().position(|known| *known == suffix) {
+        return Some((1024, i32::try_from(position).ok()? + 1, Format::Binary));
+    }
+    if let Some(position) = DECIMAL.iter().position(|known| *known == suffix) {
+        return Some((10, i32::try_from(position).ok()? * 3 - 9, Format::Decimal));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?;
+    exponent.parse::<i16>().ok().map(|exponent| (10, exponent.into(), Format::Exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_one_canonical_form() {
+        let check = |given: &str, expect: &str| assert_eq!(canonical(given).as_deref(), Some(expect), "{given}");
+        check("0", "0");
+        check("0Gi", "0");
+        check("1000m", "1");
+        check("0.5", "500m");
+        check("100m", "100m");
+        check("1500", "1500");
+        check("1000", "1k");
+        check("1024", "1024");
+        check("1024Ki", "1Mi");
+        check("1.5Gi", "1536Mi");
+        check("1.1Ki", "1126400m");
+        check("0.5Ki", "512");
+        check("-1Gi", "-1Gi");
+        check("1e3", "1e3");
+        check("12e6", "12e6");
+        check("1E", "1E");
+        check("0.0000000001", "1n");
+        check("+3", "3");
+        check("10000Ei", "9223372036854775807");
+        check("1.", "1");
+    }
+
+    #[test]
+    fn thousandths_are_the_finest_unit_of_resources() {
+        let check =
+            |given: &str, expect: &str| assert_eq!(round_up_to_milli(given).as_deref(), Some(expect), "{given}");
+        check("1Gi", "1Gi");
+        check("100m", "100m");
+        check("0.0001", "1m");
+        check("1500001u", "1501m");
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "-", "Gi", "1gi", "1.2.3", "1 Gi", "a", "1e", "1Kii"] {
+            assert_eq!(canonical(text), None, "{text}");
+        }
+    }
+}
