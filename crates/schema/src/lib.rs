@@ -4,18 +4,23 @@
 //! handle from the schema of a custom resource. Tables are parsed when they are first asked, a definition at a time.
 
 mod conform;
+mod default;
 mod definition;
 mod field;
 mod gojson;
 mod kind;
+pub mod names;
 mod node;
 pub mod protobuf;
+mod prune;
 pub mod quantity;
 mod schema;
 mod selectable;
 mod shape;
 mod structs;
+mod structural;
 mod table;
+mod validate;
 
 pub use conform::{Conformed, TypeError, conform};
 pub use definition::{definition, definitions, references};

@@ -1,4 +1,5 @@
 //! Upstream's own samples of every stable kind must be read and written as upstream does.
+#![expect(clippy::unwrap_used, reason = "the functions beside the tests are test code, too")]
 
 use serde_json::Value;
 use windlass_schema::protobuf;

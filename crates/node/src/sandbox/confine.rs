@@ -1,0 +1,289 @@
+//! Keeps the sockets of a Pod on the Pod's address: answers the `bind` and `connect` calls of its programs.
+//!
+//! The supervisor makes the call itself on a duplicate of the socket, from its own copy of the address, so that the
+//! program cannot change the address between check and use.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+
+use crate::sys::{self, Answer, Notification};
+
+/// Connections that may be under way at once in one container; more are told to try again.
+const PENDING_MAX: usize = 1024;
+/// What one notification may read of the program's memory: the largest socket address.
+const ADDRESS_BYTES_MAX: usize = 128;
+
+/// The address decision, without I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Make the call with this address.
+    Use(SocketAddrV4),
+    /// Leave it to the kernel.
+    Pass,
+    /// Refuse with this errno.
+    Refuse(i32),
+}
+
+/// Where a `bind` to `wanted` goes in a Pod with address `own`.
+pub(crate) fn bind_verdict(own: Ipv4Addr, wanted: SocketAddrV4) -> Verdict {
+    if wanted.ip().is_unspecified() || is_localhost(*wanted.ip()) || *wanted.ip() == own {
+        Verdict::Use(SocketAddrV4::new(own, wanted.port()))
+    } else {
+        Verdict::Refuse(libc::EADDRNOTAVAIL)
+    }
+}
+
+/// Where a `connect` to `wanted` goes in a Pod with address `own`.
+pub(crate) fn connect_verdict(own: Ipv4Addr, wanted: SocketAddrV4) -> Verdict {
+    if wanted.ip().is_unspecified() || is_localhost(*wanted.ip()) {
+        Verdict::Use(SocketAddrV4::new(own, wanted.port()))
+    } else if wanted.ip().is_loopback() {
+        Verdict::Use(wanted)
+    } else {
+        Verdict::Pass
+    }
+}
+
+/// 127.0.0.0/10 is the Pod's own localhost; the ranges of Pods and Services lie above it.
+fn is_localhost(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    first == 127 && second < 64
+}
+
+/// Answers the notifications of one filter.
+#[derive(Debug)]
+pub(crate) struct Confinement {
+    listener: OwnedFd,
+    address: Ipv4Addr,
+    pending: Vec<Pending>,
+}
+
+/// A blocking `connect` that waits for its peer.
+#[derive(Debug)]
+struct Pending {
+    id: u64,
+    socket: OwnedFd,
+}
+
+impl Confinement {
+    pub(crate) fn new(listener: OwnedFd, address: Ipv4Addr) -> Self {
+        Self { listener, address, pending: Vec::new() }
+    }
+
+    /// What to poll: the listener first, then the connections under way.
+    pub(crate) fn poll_fds(&self) -> Vec<PollFd<'_>> {
+        let listener = PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN);
+        let pending = self.pending.iter().map(|p| PollFd::from_borrowed_fd(p.socket.as_fd(), PollFlags::OUT));
+        std::iter::once(listener).chain(pending).collect()
+    }
+
+    /// Handles what poll reported for [`Self::poll_fds`]; returns what a person should know. `false`: no program is left.
+    pub(crate) fn handle(&mut self, ready: &[PollFlags], notices: &mut Vec<String>) -> bool {
+        let mut flags = ready.iter().skip(1);
+        let listener = &self.listener;
+        self.pending.retain(|pending| {
+            let settled = flags.next().is_some_and(|flags| !flags.is_empty());
+            if settled {
+                finish_connect(listener.as_fd(), pending.id, pending.socket.as_fd());
+            }
+            !settled && sys::still_waits(listener, pending.id)
+        });
+        let listener_flags = ready.first().copied().unwrap_or(PollFlags::empty());
+        if listener_flags.contains(PollFlags::IN)
+            && let Ok(notification) = sys::receive(&self.listener)
+        {
+            self.decide(&notification, notices);
+        }
+        !listener_flags.contains(PollFlags::HUP) || listener_flags.contains(PollFlags::IN)
+    }
+
+    fn decide(&mut self, call: &Notification, notices: &mut Vec<String>) {
+        let wanted = match read_address(call) {
+            Ok(Some(wanted)) => wanted,
+            Ok(None) => return sys::answer(&self.listener, call.id, Answer::Continue),
+            Err(errno) => return sys::answer(&self.listener, call.id, Answer::Errno(errno)),
+        };
+        let binds = i64::from(call.number) == libc::SYS_bind;
+        let verdict = if binds { bind_verdict(self.address, wanted) } else { connect_verdict(self.address, wanted) };
+        let address = match verdict {
+            Verdict::Use(address) => address,
+            Verdict::Pass => return sys::answer(&self.listener, call.id, Answer::Continue),
+            Verdict::Refuse(errno) => return sys::answer(&self.listener, call.id, Answer::Errno(errno)),
+        };
+        let socket = match self.duplicate_socket(call) {
+            Ok(socket) => socket,
+            Err(error) => return sys::answer(&self.listener, call.id, Answer::Errno(errno_of(&error))),
+        };
+        if binds {
+            let result = rustix::net::bind(&socket, &address);
+            if let Err(errno) = result {
+                notices.extend(explain_bind(address, errno));
+            }
+            sys::answer(&self.listener, call.id, Answer::Errno(result.err().map_or(0, Errno::raw_os_error)));
+        } else {
+            self.connect(call.id, socket, address);
+        }
+    }
+
+    fn duplicate_socket(&self, call: &Notification) -> io::Result<OwnedFd> {
+        let socket = duplicate(call.pid, call.args[0] as i32)?;
+        // The id is checked after the descriptor was taken: only then is it known to be the caller's.
+        if sys::still_waits(&self.listener, call.id) { Ok(socket) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    fn connect(&mut self, id: u64, socket: OwnedFd, address: SocketAddrV4) {
+        if let Err(errno) = source_address(&socket, self.address) {
+            tracing::debug!(%errno, "a socket keeps its own source address");
+        }
+        let blocking = set_nonblocking(&socket);
+        let result = rustix::net::connect(&socket, &address);
+        if !blocking || result != Err(Errno::INPROGRESS) {
+            if blocking {
+                set_blocking(&socket);
+            }
+            return sys::answer(&self.listener, id, Answer::Errno(result.err().map_or(0, Errno::raw_os_error)));
+        }
+        let mut now = [PollFd::new(&socket, PollFlags::OUT)];
+        let settled = rustix::event::poll(&mut now, Some(&rustix::event::Timespec::default())).unwrap_or(0) > 0;
+        if settled {
+            finish_connect(self.listener.as_fd(), id, socket.as_fd());
+        } else if self.pending.len() < PENDING_MAX {
+            self.pending.push(Pending { id, socket });
+        } else {
+            set_blocking(&socket);
+            sys::answer(&self.listener, id, Answer::Errno(libc::EAGAIN));
+        }
+    }
+}
+
+fn finish_connect(listener: BorrowedFd<'_>, id: u64, socket: BorrowedFd<'_>) {
+    let result = rustix::net::sockopt::socket_error(socket).unwrap_or_else(Err);
+    set_blocking(socket);
+    sys::answer(listener, id, Answer::Errno(result.err().map_or(0, Errno::raw_os_error)));
+}
+
+/// Other Pods see the Pod's address as the peer, as in a Pod network; a socket that the program bound keeps its own.
+fn source_address(socket: &OwnedFd, own: Ipv4Addr) -> Result<(), Errno> {
+    let local = SocketAddrV4::try_from(rustix::net::getsockname(socket)?)?;
+    if local.port() != 0 || !local.ip().is_unspecified() {
+        return Ok(());
+    }
+    sys::choose_port_at_connect(socket).map_err(|e| Errno::from_raw_os_error(errno_of(&e)))?;
+    rustix::net::bind(socket, &SocketAddrV4::new(own, 0))
+}
+
+/// True if the socket was blocking before.
+fn set_nonblocking(socket: impl AsFd) -> bool {
+    let Ok(flags) = rustix::fs::fcntl_getfl(&socket) else { return false };
+    let blocking = !flags.contains(rustix::fs::OFlags::NONBLOCK);
+    blocking && rustix::fs::fcntl_setfl(&socket, flags | rustix::fs::OFlags::NONBLOCK).is_ok()
+}
+
+fn set_blocking(socket: impl AsFd) {
+    if let Ok(flags) = rustix::fs::fcntl_getfl(&socket) {
+        let _ = rustix::fs::fcntl_setfl(&socket, flags - rustix::fs::OFlags::NONBLOCK);
+    }
+}
+
+/// The IPv4 address that a call names; `None` for other families.
+fn read_address(call: &Notification) -> Result<Option<SocketAddrV4>, i32> {
+    let length = usize::try_from(call.args[2] as u32).unwrap_or(0).min(ADDRESS_BYTES_MAX);
+    let mut buffer = [0; ADDRESS_BYTES_MAX];
+    let read = sys::read_memory(call.pid, call.args[1], &mut buffer[..length]).map_err(|e| errno_of(&e))?;
+    Ok(parse_address(&buffer[..read]))
+}
+
+/// Reads a `sockaddr_in`.
+fn parse_address(bytes: &[u8]) -> Option<SocketAddrV4> {
+    let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+    if i32::from(family) != libc::AF_INET || bytes.len() < 16 {
+        return None;
+    }
+    let port = u16::from_be_bytes(bytes[2..4].try_into().ok()?);
+    let octets: [u8; 4] = bytes[4..8].try_into().ok()?;
+    Some(SocketAddrV4::new(octets.into(), port))
+}
+
+/// Duplicates descriptor `fd` of the process that thread `thread` belongs to.
+fn duplicate(thread: u32, fd: i32) -> io::Result<OwnedFd> {
+    let open = |id: i32, flags: u32| -> io::Result<OwnedFd> {
+        let id = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(rustix::process::pidfd_open(id, PidfdFlags::from_bits_retain(flags))?)
+    };
+    // PIDFD_THREAD (the value of O_EXCL) takes any thread; older kernels want the leader.
+    let process = match open(thread as i32, libc::O_EXCL as u32) {
+        Ok(process) => process,
+        Err(_) => open(leader_of(thread)?, 0)?,
+    };
+    Ok(rustix::process::pidfd_getfd(&process, fd, PidfdGetfdFlags::empty())?)
+}
+
+fn leader_of(thread: u32) -> io::Result<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
+    let leader = status.lines().find_map(|line| line.strip_prefix("Tgid:")).map(str::trim);
+    leader.and_then(|leader| leader.parse().ok()).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn explain_bind(address: SocketAddrV4, errno: Errno) -> Option<String> {
+    let port = address.port();
+    match errno {
+        Errno::ACCESS => Some(format!(
+            "port {port} needs a privilege that this user does not have: use a port from 1024 on, or allow it for \
+             everyone with `sysctl net.ipv4.ip_unprivileged_port_start={port}` as root"
+        )),
+        Errno::ADDRINUSE => Some(format!(
+            "port {port} is in use on {}: a program of this Pod has it already, or one outside Windlass listens on \
+             all addresses of this machine (`ss -ltnp 'sport = :{port}'` shows it)",
+            address.ip()
+        )),
+        _ => None,
+    }
+}
+
+fn errno_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Ipv4Addr = Ipv4Addr::new(127, 64, 128, 5);
+
+    fn at(address: &str) -> SocketAddrV4 {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn bind_stays_on_the_pod_address() {
+        for wanted in ["0.0.0.0:80", "127.0.0.1:80", "127.0.1.1:80", "127.64.128.5:80"] {
+            assert_eq!(bind_verdict(OWN, at(wanted)), Verdict::Use(at("127.64.128.5:80")), "{wanted}");
+        }
+        for wanted in ["10.0.0.1:80", "127.64.128.6:80", "127.64.0.1:443"] {
+            assert_eq!(bind_verdict(OWN, at(wanted)), Verdict::Refuse(libc::EADDRNOTAVAIL), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn localhost_is_the_pod_and_the_rest_is_left_alone() {
+        assert_eq!(connect_verdict(OWN, at("127.0.0.1:80")), Verdict::Use(at("127.64.128.5:80")));
+        assert_eq!(connect_verdict(OWN, at("127.64.0.1:443")), Verdict::Use(at("127.64.0.1:443")));
+        assert_eq!(connect_verdict(OWN, at("10.1.2.3:443")), Verdict::Pass);
+    }
+
+    #[test]
+    fn only_ipv4_addresses_are_read() {
+        let mut inet = [0_u8; 16];
+        inet[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+        inet[2..8].copy_from_slice(&[0x2b, 0xcb, 127, 0, 0, 1]);
+        assert_eq!(parse_address(&inet), Some(at("127.0.0.1:11211")));
+        assert_eq!(parse_address(&inet[..8]), None, "too short");
+        inet[..2].copy_from_slice(&(libc::AF_UNIX as u16).to_ne_bytes());
+        assert_eq!(parse_address(&inet), None);
+    }
+}

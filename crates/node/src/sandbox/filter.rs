@@ -1,0 +1,110 @@
+//! The seccomp program of a container: which socket calls ask the supervisor, which are answered in the kernel.
+
+use libc::sock_filter;
+
+/// Offsets into `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const FIRST_ARGUMENT: u32 = 16;
+
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u32 = 0xC000_00B7;
+
+const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+
+/// Calls that change identity or ownership. Where only one user is mapped they can only fail, while programs that
+/// call them as root take failure for fatal; succeeding without effect is what they can live with.
+#[cfg(target_arch = "x86_64")]
+const IDENTITY: &[libc::c_long] = &[
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+];
+#[cfg(target_arch = "aarch64")]
+const IDENTITY: &[libc::c_long] = &[
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+];
+
+/// What a container's filter has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// Ask about `bind` and `connect`, and hide IPv6, which has no range of loopback addresses to confine to.
+    pub(crate) confine: bool,
+    /// Let changes of identity succeed without effect.
+    pub(crate) pretend_identity: bool,
+}
+
+impl Filter {
+    /// The program, or none when there is nothing to do.
+    pub(crate) fn program(self) -> Option<Vec<sock_filter>> {
+        if !self.confine && !self.pretend_identity {
+            return None;
+        }
+        let mut rules = Vec::new();
+        if self.confine {
+            rules.push((libc::SYS_bind, NOTIFY));
+            rules.push((libc::SYS_connect, NOTIFY));
+            // io_uring can bind and connect behind the filter's back; container engines refuse it as well.
+            rules.push((libc::SYS_io_uring_setup, errno(libc::ENOSYS)));
+        }
+        if self.pretend_identity {
+            rules.extend(IDENTITY.iter().map(|&number| (number, errno(0))));
+        }
+        let mut program = vec![load(ARCH), jump_if(NATIVE, 1, 0), give(ALLOW), load(NUMBER)];
+        for (number, action) in rules {
+            program.push(jump_if(number as u32, 0, 1));
+            program.push(give(action));
+        }
+        if self.confine {
+            program.push(jump_if(libc::SYS_socket as u32, 0, 3));
+            program.push(load(FIRST_ARGUMENT));
+            program.push(jump_if(libc::AF_INET6 as u32, 0, 1));
+            program.push(give(errno(libc::EAFNOSUPPORT)));
+        }
+        program.push(give(ALLOW));
+        Some(program)
+    }
+}
+
+fn errno(number: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | number as u32
+}
+
+fn load(offset: u32) -> sock_filter {
+    instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
+}
+
+fn jump_if(value: u32, equal: u8, other: u8) -> sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, equal, other, value)
+}
+
+fn give(action: u32) -> sock_filter {
+    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, action)
+}
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}

@@ -1,0 +1,124 @@
+//! The node's side of a sandbox: starts it, talks to it, ends it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use super::probe::Capabilities;
+use super::spec::{ContainerSpec, ExecSpec, Report, Request};
+use super::{MARK, Role};
+
+/// The code of a process that was killed outright.
+const EXIT_KILLED: i32 = 137;
+
+/// Starts sandbox processes from this program's own executable.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    program: PathBuf,
+}
+
+impl Default for Launcher {
+    fn default() -> Self {
+        // The link leads to the running executable even after a new version replaced the file.
+        Self { program: PathBuf::from("/proc/self/exe") }
+    }
+}
+
+impl Launcher {
+    /// Starts a container; `label` is shown by `ps`.
+    pub async fn container(&self, label: &str, spec: &ContainerSpec) -> io::Result<Running> {
+        self.start(Role::Container, label, spec).await
+    }
+
+    /// Starts a program in a running container.
+    pub async fn exec(&self, label: &str, spec: &ExecSpec) -> io::Result<Running> {
+        self.start(Role::Exec, label, spec).await
+    }
+
+    /// Asks the kernel what it allows; `directory` is where containers will keep their writable layers.
+    pub async fn probe(&self, directory: &std::path::Path) -> io::Result<Capabilities> {
+        let mut running = self.start(Role::Probe, "probe", &directory).await?;
+        let mut line = String::new();
+        running.reports.read_line(&mut line).await?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    async fn start(&self, role: Role, label: &str, spec: &impl Serialize) -> io::Result<Running> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let mut child = Command::new(&self.program)
+            .arg0(format!("windlass {label}"))
+            .args([MARK, role.name()])
+            .env_clear()
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (reports, mut requests) = UnixStream::from_std(ours)?.into_split();
+        let mut line = serde_json::to_vec(spec)?;
+        line.push(b'\n');
+        requests.write_all(&line).await?;
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        Ok(Running { child, pid, reports: BufReader::new(reports), requests, stdout, stderr })
+    }
+}
+
+/// A sandbox that runs. Dropping it ends every process in it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    pid: i32,
+    reports: BufReader<OwnedReadHalf>,
+    requests: OwnedWriteHalf,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+}
+
+impl Running {
+    /// The supervisor's process id.
+    pub fn supervisor(&self) -> i32 {
+        self.pid
+    }
+
+    /// The program's output; can be taken once.
+    pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
+        self.stdout.take().zip(self.stderr.take())
+    }
+
+    /// The next report. A supervisor that ends without a word was killed, and so was its container.
+    ///
+    /// Safe to drop before it is done: a report is read whole or not at all.
+    pub async fn next_report(&mut self) -> Report {
+        let mut line = Vec::new();
+        let end = match self.reports.fill_buf().await {
+            Ok(bytes) if !bytes.is_empty() => self.reports.read_until(b'\n', &mut line).await.is_err(),
+            _ => true,
+        };
+        let report = if end { None } else { serde_json::from_slice(&line).ok() };
+        report.unwrap_or(Report::Exited(EXIT_KILLED))
+    }
+
+    /// Asks the supervisor for something; one that is gone has ended its container already.
+    pub async fn request(&mut self, request: Request) {
+        let mut line = serde_json::to_vec(&request).expect("requests are plain data");
+        line.push(b'\n');
+        if let Err(error) = self.requests.write_all(&line).await {
+            tracing::debug!(%error, "the supervisor is gone");
+        }
+    }
+
+    /// Waits until the supervisor is gone, and with it everything that it held.
+    pub async fn gone(&mut self) {
+        let _ = self.child.wait().await;
+    }
+}

@@ -1,0 +1,115 @@
+//! The last steps of a container's program before it is itself: session, user, rights, filter, exec.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::filter::Filter;
+use super::identity::Mapping;
+use super::spec::Process;
+use super::wire;
+use crate::sys;
+
+const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Capabilities that container engines leave a program by default (chown, dac_override, fowner, fsetid, kill, setgid,
+/// setuid, setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap); all hold inside its user
+/// namespace only.
+const CAPABILITIES_KEPT: [u32; 14] = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
+const CAPABILITY_MAX: u32 = 63;
+
+/// Exit codes that shells use for a program that cannot be run.
+const EXIT_CANNOT_RUN: i32 = 126;
+const EXIT_NOT_FOUND: i32 = 127;
+
+/// Becomes the program; reports the failed step on `channel` and exits if it cannot.
+pub(crate) fn become_program(process: &Process, confine: bool, mapping: Mapping, channel: &UnixStream) -> ! {
+    if let Err((step, error)) = prepare(process, confine, mapping, channel) {
+        wire::send_failure(channel, &format!("{step}: {error}"));
+        sys::exit_now(EXIT_CANNOT_RUN);
+    }
+    let error = run(process);
+    let name = process.argv.first().map_or("", String::as_str);
+    wire::send_failure(channel, &format!("exec {name:?}: {error}"));
+    sys::exit_now(if error.kind() == io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_CANNOT_RUN });
+}
+
+fn prepare(
+    process: &Process,
+    confine: bool,
+    mapping: Mapping,
+    channel: &UnixStream,
+) -> Result<(), (&'static str, io::Error)> {
+    let _ = rustix::process::setsid();
+    let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|e| ("open /dev/null", e.into()))?;
+    sys::become_standard(&null, 0).map_err(|e| ("set standard input", e))?;
+    sys::cloexec_from(3);
+    enter_directory(&process.workdir).map_err(|e| ("enter the working directory", e))?;
+    for capability in (0..=CAPABILITY_MAX).filter(|c| !CAPABILITIES_KEPT.contains(c)) {
+        sys::drop_bounding(capability);
+    }
+    if mapping == Mapping::Full {
+        let user = &process.user;
+        sys::become_user(user.uid, user.gid, &user.groups).map_err(|e| ("change the user", e))?;
+    }
+    rustix::thread::set_no_new_privs(true).map_err(|e| ("set no_new_privs", e.into()))?;
+    install(Filter { confine, pretend_identity: mapping == Mapping::Single }, channel)
+        .map_err(|e| ("confine its sockets", e))?;
+    sys::default_signals();
+    Ok(())
+}
+
+/// Installs the filter. Where the kernel gives no listener (an outer supervisor has it) the rest still applies.
+fn install(filter: Filter, channel: &UnixStream) -> io::Result<()> {
+    let Some(program) = filter.program() else { return Ok(()) };
+    if !filter.confine {
+        return sys::install_filter(&program, 0).map(drop);
+    }
+    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Signals must not restart a call that is being carried out; kernels before 5.19 cannot promise it.
+    let installed = sys::install_filter(&program, listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+        .or_else(|_| sys::install_filter(&program, listener));
+    match installed {
+        Ok(Some(listener)) => wire::send_listener(channel, listener),
+        Ok(None) => Ok(()),
+        Err(_) => install(Filter { confine: false, ..filter }, channel),
+    }
+}
+
+fn enter_directory(workdir: &Path) -> io::Result<()> {
+    if rustix::process::chdir(workdir).is_ok() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(workdir)?;
+    Ok(rustix::process::chdir(workdir)?)
+}
+
+/// Executes the program, looked up in the `PATH` of its own environment; returns why it could not.
+fn run(process: &Process) -> io::Error {
+    let strings = |items: Vec<String>| -> Result<Vec<CString>, io::Error> {
+        items.into_iter().map(|item| CString::new(item).map_err(io::Error::from)).collect()
+    };
+    let env = process.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let (argv, env) = match (strings(process.argv.clone()), strings(env)) {
+        (Ok(argv), Ok(env)) => (argv, env),
+        (Err(error), _) | (_, Err(error)) => return error,
+    };
+    let Some(name) = process.argv.first() else { return io::Error::other("no command was given") };
+    if name.contains('/') {
+        return sys::exec(&argv[0], &argv, &env);
+    }
+    let path = process.env.iter().find(|(key, _)| key == "PATH").map_or(PATH_DEFAULT, |(_, value)| value);
+    let mut failure = io::Error::from_raw_os_error(libc::ENOENT);
+    for directory in path.split(':') {
+        let Ok(candidate) = CString::new(format!("{directory}/{name}")) else { continue };
+        let error = sys::exec(&candidate, &argv, &env);
+        if error.kind() != io::ErrorKind::NotFound && error.kind() != io::ErrorKind::NotADirectory {
+            failure = error;
+        }
+    }
+    failure
+}

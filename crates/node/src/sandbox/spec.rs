@@ -1,0 +1,116 @@
+//! What the node tells a sandbox process to run, and what that process reports.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// One container, complete: nothing else is looked up inside the sandbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContainerSpec {
+    /// The host name that the program sees.
+    pub hostname: String,
+    /// Where its files come from.
+    pub root: Root,
+    /// A directory of this container run: its writable layer and mount points.
+    pub scratch: PathBuf,
+    /// Whether the program may not change its root.
+    pub read_only_root: bool,
+    /// Volumes and files, mounted in order of depth.
+    pub mounts: Vec<Mount>,
+    /// The program and how it starts.
+    pub process: Process,
+    /// The address that the program's sockets are confined to; none leaves them alone.
+    pub address: Option<Ipv4Addr>,
+}
+
+/// A program with its arguments and surroundings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Process {
+    /// Program (looked up in `PATH` if it has no slash) and arguments.
+    pub argv: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+    /// Its working directory.
+    pub workdir: PathBuf,
+    /// Who it runs as.
+    pub user: Identity,
+}
+
+/// The numeric user of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// Where the files of a container come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Root {
+    /// A directory of the image store, below a writable layer.
+    Image(PathBuf),
+    /// The host's own files, below a writable layer where the kernel allows it, read-only elsewhere.
+    Host,
+}
+
+/// Something mounted into the container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// What is mounted.
+    pub source: Source,
+    /// Absolute path inside the container.
+    pub target: PathBuf,
+    /// Whether writing is refused.
+    pub read_only: bool,
+}
+
+/// The source of a [`Mount`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    /// A file or directory of the host.
+    Bind(PathBuf),
+    /// Fresh memory, with a size limit in bytes.
+    Memory(Option<u64>),
+}
+
+/// A program to run inside a container that runs already.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecSpec {
+    /// The container's first process, as the host sees it.
+    pub init: i32,
+    /// Its parent, the supervisor: proves that the id was not reused.
+    pub supervisor: i32,
+    /// The program.
+    pub process: Process,
+    /// As [`ContainerSpec::address`].
+    pub address: Option<Ipv4Addr>,
+}
+
+/// What the node asks of a running sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Send this signal to the program.
+    Signal(i32),
+    /// End every process now.
+    Kill,
+}
+
+/// What a sandbox reports to the node, one JSON line each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// The program runs. `init` is the container's first process as the host sees it.
+    Started {
+        /// The container's first process.
+        init: i32,
+    },
+    /// The program did not start: which step failed and why.
+    Failed(String),
+    /// The program ended with this code (128 + signal when it was killed).
+    Exited(i32),
+    /// Something a person should know, such as a port that the host refused.
+    Notice(String),
+}
