@@ -73,8 +73,10 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
     let raw = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
     let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let raw = raw.unwrap_or(&open);
-    let schema = <Schema as serde::Deserialize>::deserialize(raw)
-        .map_err(|error| KindError::Schema { version: version.name.clone(), detail: error.to_string() })?;
+    let schema = Schema::from_json_schema_props(raw).map_err(|errors| KindError::Schema {
+        version: version.name.clone(),
+        detail: errors.first().map(ToString::to_string).unwrap_or_default(),
+    })?;
     let rules = Rules::compile(raw)
         .map_err(|mut errors| KindError::Rule { version: version.name.clone(), source: errors.swap_remove(0) })?;
     let scale = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref()).map(ScalePaths::new);
