@@ -5,6 +5,7 @@
 
 mod conform;
 mod default;
+mod defaults;
 mod definition;
 mod field;
 mod gojson;
@@ -23,6 +24,7 @@ mod table;
 mod validate;
 
 pub use conform::{Conformed, TypeError, conform};
+pub use defaults::defaults;
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};
