@@ -33,8 +33,6 @@ pub(crate) struct CustomKind {
     pub(crate) columns: Vec<CustomColumn>,
     /// How objects get from one version to another.
     pub(crate) conversion: Conversion,
-    /// Whether fields that the schema does not name are kept everywhere.
-    pub(crate) preserves_unknown_fields: bool,
     /// Whether the definition is being deleted; nothing new is made then.
     pub(crate) is_terminating: bool,
     /// What to tell clients of a deprecated version.
@@ -88,7 +86,6 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
         rules,
         columns: columns(version),
         conversion: conversion(definition),
-        preserves_unknown_fields: definition.spec.preserve_unknown_fields,
         is_terminating: definition.is_deleting(),
         warning: warning(definition, version),
     };

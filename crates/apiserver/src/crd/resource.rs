@@ -25,8 +25,7 @@ pub(crate) struct Checked {
 
 /// Drops fields that the schema does not name and fills in defaults; gives the paths of what was dropped.
 pub(crate) fn complete(kind: &Served, object: &mut Value) -> Vec<String> {
-    let preserves = kind.custom().is_none_or(|custom| custom.preserves_unknown_fields);
-    let dropped = if preserves { Vec::new() } else { kind.schema.prune(object) };
+    let dropped = kind.schema.prune(object);
     kind.schema.default(object);
     dropped
 }

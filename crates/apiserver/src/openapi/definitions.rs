@@ -49,13 +49,13 @@ pub(super) fn collect<'a>(kinds: impl Iterator<Item = &'a Served>) -> BTreeMap<S
     }
     for name in references(roots.iter().map(String::as_str)) {
         let text = definition(name).expect("names of references are names of definitions");
-        all.insert(name.to_owned(), with_kind(name, text, &all));
+        all.insert(name.to_owned(), with_kind(name, text));
     }
     all
 }
 
 /// Options and statuses belong to every group; clients look them up by the core one.
-fn with_kind(name: &str, text: &str, _: &BTreeMap<String, String>) -> String {
+fn with_kind(name: &str, text: &str) -> String {
     let kind = match name.strip_prefix(META).and_then(|name| name.strip_prefix('.')) {
         Some(kind @ ("DeleteOptions" | "Status" | "WatchEvent" | "APIResourceList")) => kind,
         _ => return text.to_owned(),
@@ -75,11 +75,7 @@ fn about(kind: &Kind, name: &str) -> Value {
 /// The schema of a custom kind: what its definition says, and what every object has.
 fn custom(kind: &Served) -> Value {
     let mut schema = kind.schema.raw().unwrap_or_else(|| json!({"type": "object"}));
-    let preserves = kind.custom().is_some_and(|custom| custom.preserves_unknown_fields);
     let Some(members) = schema.as_object_mut() else { return schema };
-    if preserves {
-        members.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
-    }
     members.insert("type".into(), "object".into());
     members.insert("x-kubernetes-group-version-kind".into(), about(kind, &kind.kind().kind));
     let properties = members.entry("properties").or_insert_with(|| Value::Object(Map::new()));

@@ -246,7 +246,7 @@ impl Maker<'_> {
         let own = definitions::name(self.kind);
         let mut operations = Vec::new();
         if self.kind.has_verb("get") {
-            operations.push(self.read("read", "get", self.about(), self.answer(own.clone(), OK), ""));
+            operations.push(self.read(self.about(), self.answer(own.clone(), OK), ""));
         }
         if self.kind.has_verb("update") {
             operations.push(self.write("put", self.about(), &own, ""));
@@ -268,15 +268,16 @@ impl Maker<'_> {
         operations
     }
 
-    fn read(
-        &self,
-        verb: &str,
-        action: &'static str,
-        about: (String, String, String),
-        answer: Answer,
-        part: &str,
-    ) -> Operation {
-        Operation { method: "get", id: self.id(verb, part), action, about, parameters: &[], body: None, answer }
+    fn read(&self, about: (String, String, String), answer: Answer, part: &str) -> Operation {
+        Operation {
+            method: "get",
+            id: self.id("read", part),
+            action: "get",
+            about,
+            parameters: &[],
+            body: None,
+            answer,
+        }
     }
 
     fn write(&self, method: &'static str, about: (String, String, String), own: &str, part: &str) -> Operation {
@@ -311,12 +312,12 @@ impl Maker<'_> {
         };
         if part.name == "log" {
             let text = Answer { definition: None, media_types: &["text/plain"], codes: OK };
-            let operation = self.read("read", "get", about, text, &suffix);
+            let operation = self.read(about, text, &suffix);
             return vec![Operation { parameters: LOG, ..operation }];
         }
         let mut operations = Vec::new();
         if has("get") {
-            operations.push(self.read("read", "get", about.clone(), self.answer(own.clone(), OK), &suffix));
+            operations.push(self.read(about.clone(), self.answer(own.clone(), OK), &suffix));
         }
         if has("update") {
             operations.push(self.write("put", about.clone(), &own, &suffix));
