@@ -59,7 +59,11 @@ fn serve(registry: &Registry, definition: &Definition) -> bool {
 }
 
 fn refused(definition: &Definition, error: &KindError) {
-    tracing::warn!(definition = definition.metadata.name, %error, "the definition cannot be served");
+    tracing::warn!(
+        definition = definition.metadata.name,
+        error = error as &dyn std::error::Error,
+        "the definition cannot be served"
+    );
 }
 
 struct Controller {

@@ -97,9 +97,14 @@ fn type_errors(kind: &Served, object: &Value) -> Vec<FieldError> {
 }
 
 fn with_rules(custom: &CustomKind, object: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Checked {
-    if custom.rules.is_empty() {
-        return Checked { errors, warnings: Vec::new() };
-    }
+    let rules = match custom.rules.get() {
+        Ok(rules) if rules.is_empty() => return Checked { errors, warnings: Vec::new() },
+        Ok(rules) => rules,
+        Err(error) => {
+            errors.push(FieldError::invalid("", "object", format!("rule compile error: {error}")));
+            return Checked { errors, warnings: Vec::new() };
+        }
+    };
     // Rules rely on types and sizes, so they are not run on what breaks them.
     let blocking = |error: &FieldError| {
         matches!(
@@ -115,7 +120,7 @@ fn with_rules(custom: &CustomKind, object: &Value, old: Option<&Value>, mut erro
         errors.push(FieldError::invalid("", Value::Null, NOT_CHECKED));
         return Checked { errors, warnings: Vec::new() };
     }
-    let findings = custom.rules.check(object, old);
+    let findings = rules.check(object, old);
     errors.extend(findings.violations.into_iter().map(field_error));
     let warnings = findings.ratcheted.into_iter().map(|violation| field_error(violation).to_string()).collect();
     Checked { errors, warnings }
