@@ -5,6 +5,7 @@ use std::fmt;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
+use windlass_schema::FieldError;
 
 /// A refused or failed request; it becomes a `metav1.Status` at the edge.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -160,6 +161,16 @@ impl ApiError {
         };
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind} {name:?} is invalid{why}"))
             .about(Details { causes, ..kind.details(name) })
+    }
+
+    /// 422: fields of the object break rules; `kind` names its kind.
+    pub fn invalid_fields(kind: Subject<'_>, name: &str, errors: Vec<FieldError>) -> Self {
+        let causes = errors.into_iter().map(|error| Cause {
+            reason: error.kind.reason().to_owned(),
+            message: error.body(),
+            field: Some(if error.path.is_empty() { "<nil>".to_owned() } else { error.path }),
+        });
+        Self::invalid(kind, name, causes.collect())
     }
 
     /// 400: the request makes no sense.

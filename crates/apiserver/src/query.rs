@@ -17,8 +17,7 @@ impl Query {
 
     /// The first value of `key`; an empty one counts as absent.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
-        found.filter(|value| !value.is_empty())
+        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
     /// Every value of `key`.

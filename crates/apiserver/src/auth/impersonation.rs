@@ -8,6 +8,7 @@ use super::{
     ANONYMOUS, AUTHENTICATED, Attributes, Target, UNAUTHENTICATED, User, service_account_groups, service_account_name,
 };
 use crate::ApiError;
+use crate::query::decode;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
@@ -37,7 +38,7 @@ impl Impersonation {
             extra: BTreeMap::new(),
         };
         for name in headers.keys().filter(|name| name.as_str().starts_with(EXTRA_PREFIX)) {
-            let key = unescape(&name.as_str()[EXTRA_PREFIX.len()..]);
+            let key = decode(&name.as_str()[EXTRA_PREFIX.len()..], false);
             wanted.extra.insert(key, values(headers, name)?);
         }
         if wanted == Impersonation::default() {
@@ -101,27 +102,6 @@ fn values(headers: &HeaderMap, name: impl AsRef<str>) -> Result<Vec<String>, Api
             value.to_str().map(str::to_owned).map_err(|_| ApiError::bad_request("impersonation headers must be ASCII"))
         })
         .collect()
-}
-
-/// Percent-decodes a key; what cannot be decoded stays as it is.
-fn unescape(key: &str) -> String {
-    let decoded = percent_decode(key.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.unwrap_or_else(|| key.to_owned())
-}
-
-fn percent_decode(mut bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(bytes.len());
-    while let Some((&first, rest)) = bytes.split_first() {
-        bytes = rest;
-        if first != b'%' {
-            decoded.push(first);
-            continue;
-        }
-        let (digits, rest) = bytes.split_at_checked(2)?;
-        decoded.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        bytes = rest;
-    }
-    Some(decoded)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Bodies of requests and answers.
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 
 use crate::ApiError;
 
@@ -20,12 +20,17 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
 }
 
 /// The whole body of a request, up to the limit.
-pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(BODY_BYTES_MAX)),
-        Err(error) => Err(ApiError::bad_request(format!("the body of the request could not be read: {error}"))),
+pub(crate) async fn read(mut body: Body) -> Result<Bytes, ApiError> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let unreadable = |error| ApiError::bad_request(format!("the body of the request could not be read: {error}"));
+        let Ok(data) = frame.map_err(unreadable)?.into_data() else { continue };
+        if bytes.len() + data.len() > BODY_BYTES_MAX {
+            return Err(ApiError::too_large(BODY_BYTES_MAX));
+        }
+        bytes.extend_from_slice(&data);
     }
+    Ok(bytes.freeze())
 }
 
 #[cfg(test)]

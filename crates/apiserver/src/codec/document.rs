@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn yaml_is_read_as_kubernetes_reads_it() {
-        let document = parse_yaml(b"a: \"1\"\nb: 1\nc: [x, y]\nd:\n  e: null\n").unwrap();
-        assert_eq!(document.value, json!({"a": "1", "b": 1, "c": ["x", "y"], "d": {"e": null}}));
+        let document = parse_yaml(b"a: \"1\"\nb: 1\nc: [x, yes]\nd:\n  e: null\n").unwrap();
+        assert_eq!(document.value, json!({"a": "1", "b": 1, "c": ["x", true], "d": {"e": null}}));
         let twice = parse_yaml(b"a: 1\na: 2\n").unwrap();
         assert_eq!(twice.value, json!({"a": 2}));
         assert_eq!(twice.duplicates.len(), 1);

@@ -8,7 +8,7 @@ mod input;
 
 pub(crate) use accept::{Accept, Form, Transform};
 pub(crate) use answer::{json_bytes, respond};
-pub(crate) use body::{BODY_BYTES_MAX, read};
+pub(crate) use body::read;
 pub use body::{Body, BoxError, full};
 pub(crate) use document::{Document, parse_json, parse_yaml};
 pub(crate) use input::{MediaType, document};
