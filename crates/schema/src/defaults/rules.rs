@@ -48,10 +48,10 @@ fn replication_controller(object: &mut Object) {
 
 fn namespace(object: &mut Object) {
     let Some(metadata) = object_at(object, "metadata") else { return };
-    if let Some(name) = metadata.get("name").cloned().filter(|name| *name != "") {
-        if let Some(labels) = object_at(metadata, "labels") {
-            labels.insert("kubernetes.io/metadata.name".to_owned(), name);
-        }
+    if let Some(name) = metadata.get("name").cloned().filter(|name| *name != "")
+        && let Some(labels) = object_at(metadata, "labels")
+    {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name);
     }
 }
 
@@ -83,11 +83,11 @@ fn limit_range_item(object: &mut Object) {
 fn rolling_update(spec: &mut Object, strategy: &str, (max_unavailable, max_surge): (Value, Value)) {
     let Some(strategy) = object_at(spec, strategy) else { return };
     set_empty(strategy, "type", "RollingUpdate");
-    if strategy["type"] == "RollingUpdate" {
-        if let Some(bounds) = object_at(strategy, "rollingUpdate") {
-            bounds.entry("maxUnavailable").or_insert(max_unavailable);
-            bounds.entry("maxSurge").or_insert(max_surge);
-        }
+    if strategy["type"] == "RollingUpdate"
+        && let Some(bounds) = object_at(strategy, "rollingUpdate")
+    {
+        bounds.entry("maxUnavailable").or_insert(max_unavailable);
+        bounds.entry("maxSurge").or_insert(max_surge);
     }
 }
 
@@ -97,10 +97,10 @@ fn stateful_set_spec(spec: &mut Object) {
         strategy.insert("type".to_owned(), "RollingUpdate".into());
         object_at(strategy, "rollingUpdate");
     }
-    if strategy["type"] == "RollingUpdate" {
-        if let Some(bounds) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
-            bounds.entry("partition").or_insert(0.into());
-        }
+    if strategy["type"] == "RollingUpdate"
+        && let Some(bounds) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut)
+    {
+        bounds.entry("partition").or_insert(0.into());
     }
 }
 
