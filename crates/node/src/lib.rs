@@ -2,6 +2,7 @@
 
 mod config;
 mod event;
+pub mod image;
 mod node;
 mod registration;
 pub mod sandbox;
