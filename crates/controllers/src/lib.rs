@@ -1,1 +1,27 @@
 //! The built-in controllers of the embedded cluster, written on the runtime like any operator.
+
+mod actor;
+mod adoption;
+mod census;
+mod claim;
+mod controllers;
+mod deployment;
+mod endpoints;
+mod fake_node;
+mod garbage;
+mod kinds;
+mod namespace;
+mod owners;
+mod percent;
+mod pod_gc;
+mod pods;
+mod quantity;
+mod recheck;
+mod replicaset;
+mod scheduler;
+mod service_account;
+mod set;
+mod template;
+
+pub use controllers::{Controllers, run};
+pub use set::{Name, Set};

@@ -26,6 +26,7 @@ pub(crate) struct Node {
 }
 
 /// The keywords as they are written.
+#[expect(clippy::struct_excessive_bools, reason = "OpenAPI has as many")]
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Keywords {

@@ -1,4 +1,5 @@
 //! Upstream's own samples of every stable kind must be read and written as upstream does.
+#![expect(clippy::unwrap_used, reason = "the functions beside the tests are test code, too")]
 
 use serde_json::Value;
 use windlass_schema::protobuf;
@@ -30,6 +31,7 @@ fn first_difference(path: &str, left: &Value, right: &Value) -> Option<String> {
         (Value::Object(a), Value::Object(b)) => {
             let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
             keys.sort();
+            keys.dedup();
             let null = Value::String("<absent>".into());
             keys.into_iter().find_map(|key| {
                 let (a, b) = (a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null));

@@ -1,0 +1,97 @@
+//! All controllers of a set, run together.
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::ReplicationController;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
+
+use crate::kinds::Kinds;
+use crate::set::{Name, Set};
+use crate::{deployment, endpoints, fake_node, garbage, namespace, pod_gc, replicaset, scheduler, service_account};
+
+/// Runs the controllers of `set` until `stop`.
+///
+/// # Errors
+/// See [`Controllers::run`].
+pub async fn run(client: Client, set: Set, stop: CancellationToken) -> Result<(), RunError> {
+    Controllers::new(client, set).run(stop).await
+}
+
+/// The controllers of a set, before they run.
+pub struct Controllers {
+    client: Client,
+    set: Set,
+    clock: Clock,
+    root_ca: Option<String>,
+}
+
+impl Controllers {
+    /// The controllers of `set`, acting through `client`.
+    pub fn new(client: Client, set: Set) -> Self {
+        Self { client, set, clock: Clock::system(), root_ca: None }
+    }
+
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The certificate authority of the cluster (PEM), for `kube-root-ca.crt` in every namespace.
+    #[must_use]
+    pub fn root_ca(mut self, pem: impl Into<String>) -> Self {
+        self.root_ca = Some(pem.into());
+        self
+    }
+
+    /// Runs until `stop`.
+    ///
+    /// # Errors
+    /// None at present: controllers neither listen nor compete. The type is that of the runtime.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
+        let config = ManagerConfig { clock: self.clock.clone(), ..ManagerConfig::new("windlass-controllers") };
+        let mut manager = Manager::new(self.client.clone(), config);
+        self.add_housekeeping(&mut manager);
+        self.add_workloads(&mut manager);
+        manager.run(stop).await
+    }
+
+    fn add_housekeeping(&self, manager: &mut Manager) {
+        let has = |name| self.set.has(name);
+        if has(Name::GarbageCollector) || has(Name::Namespace) {
+            let kinds = Kinds::new(manager);
+            if has(Name::GarbageCollector) {
+                garbage::add(manager, &kinds);
+            }
+            if has(Name::Namespace) {
+                namespace::add(manager, &kinds);
+            }
+        }
+        if has(Name::ServiceAccount) {
+            service_account::add_accounts(manager);
+        }
+        if let Some(pem) = self.root_ca.clone().filter(|_| has(Name::RootCa)) {
+            service_account::add_root_ca(manager, pem);
+        }
+    }
+
+    fn add_workloads(&self, manager: &mut Manager) {
+        type Add = fn(&mut Manager);
+        let table: [(Name, Add); 7] = [
+            (Name::ReplicaSet, replicaset::add::<ReplicaSet>),
+            (Name::ReplicationController, replicaset::add::<ReplicationController>),
+            (Name::Deployment, deployment::add),
+            (Name::Endpoints, endpoints::add),
+            (Name::Scheduler, scheduler::add),
+            (Name::PodGc, pod_gc::add),
+            (Name::FakeNode, fake_node::add),
+        ];
+        for (name, add) in table {
+            if self.set.has(name) {
+                add(manager);
+            }
+        }
+    }
+}

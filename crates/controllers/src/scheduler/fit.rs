@@ -1,0 +1,109 @@
+//! Whether a node has room: requested resources and host ports.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec};
+
+use crate::pods;
+use crate::quantity::Amount;
+
+/// Amounts by name of the resource.
+pub(crate) type Resources = BTreeMap<String, Amount>;
+
+/// What the Pods that are on a node take.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load {
+    requests: Resources,
+    ports: Vec<HostPort>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct HostPort {
+    address: String,
+    protocol: String,
+    number: i32,
+}
+
+impl Load {
+    /// Adds a Pod that is bound to the node.
+    pub(crate) fn add(&mut self, pod: &Pod) {
+        let Some(spec) = pod.spec.as_ref().filter(|_| !pods::is_finished(pod)) else { return };
+        for (name, amount) in requests(spec) {
+            let sum = self.requests.entry(name).or_default();
+            *sum = *sum + amount;
+        }
+        self.ports.extend(host_ports(spec));
+    }
+
+    /// Why the node has no room for the Pod; empty if it has.
+    pub(crate) fn refusals(&self, spec: &PodSpec, node: &Node) -> Vec<String> {
+        let mut reasons = vec![];
+        let wanted = host_ports(spec);
+        if wanted.iter().any(|port| self.ports.iter().any(|taken| clash(port, taken))) {
+            reasons.push("node(s) didn't have free ports for the requested pod ports".to_owned());
+        }
+        let status = node.status.as_ref();
+        let allocatable = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
+        for (name, amount) in requests(spec) {
+            let limit = allocatable.and_then(|allocatable| allocatable.get(&name)).map(Amount::from);
+            // A node that says nothing about pods has room for any number; other resources must be there to be used.
+            let Some(limit) = limit.or((name != "pods").then_some(Amount::default())) else { continue };
+            let used = self.requests.get(&name).copied().unwrap_or_default();
+            if amount > Amount::default() && used + amount > limit {
+                reasons.push(if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") });
+            }
+        }
+        reasons
+    }
+
+    /// The share of the node in use by its most used resource, to spread Pods; in thousandths.
+    pub(crate) fn pods(&self) -> Amount {
+        self.requests.get("pods").copied().unwrap_or_default()
+    }
+}
+
+/// What the Pod asks for: its containers together, or one init container if that asks for more, and one Pod.
+pub(crate) fn requests(spec: &PodSpec) -> Resources {
+    let mut total = Resources::from([("pods".to_owned(), Amount::units(1))]);
+    let of = |container: &Container| container.resources.as_ref().and_then(|r| r.requests.clone()).unwrap_or_default();
+    let mut add = |name: String, amount: Amount| {
+        let sum = total.entry(name).or_default();
+        *sum = *sum + amount;
+    };
+    let (sidecars, init): (Vec<&Container>, Vec<&Container>) = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .partition(|container| container.restart_policy.as_deref() == Some("Always"));
+    for container in spec.containers.iter().chain(sidecars) {
+        of(container).iter().for_each(|(name, quantity)| add(name.clone(), Amount::from(quantity)));
+    }
+    for container in init {
+        for (name, quantity) in of(container) {
+            let sum = total.entry(name).or_default();
+            *sum = (*sum).max(Amount::from(&quantity));
+        }
+    }
+    for (name, quantity) in spec.overhead.iter().flatten() {
+        let sum = total.entry(name.clone()).or_default();
+        *sum = *sum + Amount::from(quantity);
+    }
+    total
+}
+
+fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
+    let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
+    let host = ports.filter_map(|port| {
+        Some(HostPort {
+            address: port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned()),
+            protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+            number: port.host_port.filter(|number| *number > 0)?,
+        })
+    });
+    host.collect()
+}
+
+fn clash(a: &HostPort, b: &HostPort) -> bool {
+    let everywhere = |port: &HostPort| port.address == "0.0.0.0";
+    a.number == b.number && a.protocol == b.protocol && (a.address == b.address || everywhere(a) || everywhere(b))
+}

@@ -1,0 +1,83 @@
+//! Which controllers run.
+
+use std::collections::BTreeSet;
+
+/// A controller that can be switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Name {
+    /// Deletes objects whose owners are gone.
+    GarbageCollector,
+    /// Empties namespaces that are deleted.
+    Namespace,
+    /// Gives every namespace its service account `default`.
+    ServiceAccount,
+    /// Publishes the certificate authority in every namespace.
+    RootCa,
+    /// Keeps the number of Pods of ReplicaSets.
+    ReplicaSet,
+    /// Keeps the number of Pods of ReplicationControllers.
+    ReplicationController,
+    /// Rolls out Deployments.
+    Deployment,
+    /// Keeps Endpoints and EndpointSlices of Services.
+    Endpoints,
+    /// Gives Pods a node.
+    Scheduler,
+    /// Deletes Pods of nodes that are gone.
+    PodGc,
+    /// Plays a node on which every Pod runs.
+    FakeNode,
+}
+
+/// The controllers that run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set(BTreeSet<Name>);
+
+impl Set {
+    /// No controller.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Garbage collection, namespaces and what every namespace has.
+    pub fn gc() -> Self {
+        Self([Name::GarbageCollector, Name::Namespace, Name::ServiceAccount, Name::RootCa].into())
+    }
+
+    /// All controllers for a cluster with a node.
+    pub fn node() -> Self {
+        let workloads = [
+            Name::ReplicaSet,
+            Name::ReplicationController,
+            Name::Deployment,
+            Name::Endpoints,
+            Name::Scheduler,
+            Name::PodGc,
+        ];
+        workloads.into_iter().fold(Self::gc(), Self::with)
+    }
+
+    /// All controllers, and a node that only seems to run its Pods.
+    pub fn workloads() -> Self {
+        Self::node().with(Name::FakeNode)
+    }
+
+    /// The set with one more.
+    #[must_use]
+    pub fn with(mut self, name: Name) -> Self {
+        self.0.insert(name);
+        self
+    }
+
+    /// The set with one less.
+    #[must_use]
+    pub fn without(mut self, name: Name) -> Self {
+        self.0.remove(&name);
+        self
+    }
+
+    /// Whether the controller runs.
+    pub fn has(&self, name: Name) -> bool {
+        self.0.contains(&name)
+    }
+}
