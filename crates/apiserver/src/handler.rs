@@ -56,6 +56,9 @@ fn outside(api: &Api, _user: &User, info: &RequestInfo, headers: &HeaderMap) -> 
     if let Some(result) = discovery::respond(&info.path, headers, &catalog, &api.config().address) {
         return result;
     }
+    if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {
+        return result;
+    }
     match info.path.as_str() {
         "/" => Ok(respond(StatusCode::OK, &json!({ "paths": PATHS }), &Accept::JSON)),
         _ => Err(ApiError::no_such_path()),

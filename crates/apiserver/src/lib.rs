@@ -24,9 +24,10 @@ mod state;
 mod strategy;
 pub mod system;
 mod table;
+mod upkeep;
 
 pub use address::{AddressRange, AddressRangeError};
-pub use codec::{Body, BoxError};
+pub use codec::{Body, BoxError, full};
 pub use error::{ApiError, Cause, Details, Subject};
 pub use rest::{NodeProxy, NodeProxyError};
 pub use state::{Api, Config};

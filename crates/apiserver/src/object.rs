@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Reading and writing the metadata that every object has.
-pub trait Object {
+pub(crate) trait Object {
     /// The metadata; `None` if there is none or it is not a map.
     fn metadata(&self) -> Option<&Map<String, Value>>;
     /// The metadata, made if it is not there.
@@ -99,7 +99,7 @@ impl Object for Value {
 }
 
 /// The member of a map at `field`, given to `self` from `from`, or removed if it is not there.
-pub fn take_over(object: &mut Value, from: &Value, field: &str) {
+pub(crate) fn take_over(object: &mut Value, from: &Value, field: &str) {
     let Some(members) = object.as_object_mut() else { return };
     match from.get(field) {
         Some(value) => members.insert(field.to_owned(), value.clone()),
@@ -108,12 +108,12 @@ pub fn take_over(object: &mut Value, from: &Value, field: &str) {
 }
 
 /// The present time as objects carry it: whole seconds, UTC.
-pub fn now() -> String {
+pub(crate) fn now() -> String {
     timestamp(jiff::Timestamp::now())
 }
 
 /// A time as objects carry it: whole seconds, UTC.
-pub fn timestamp(time: jiff::Timestamp) -> String {
+pub(crate) fn timestamp(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

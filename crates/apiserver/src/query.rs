@@ -17,7 +17,8 @@ impl Query {
 
     /// The first value of `key`; an empty one counts as absent.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        let found = self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
+        found.filter(|value| !value.is_empty())
     }
 
     /// Every value of `key`.

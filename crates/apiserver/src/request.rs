@@ -3,15 +3,13 @@
 use http::{Method, Uri};
 
 use crate::{
-    Subject,
     auth::{Attributes, Target},
     query::{Query, decode},
 };
 
 /// What is done, in the words of authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the API's verbs")]
-pub enum Verb {
+pub(crate) enum Verb {
     Get,
     List,
     Watch,
@@ -26,7 +24,7 @@ pub enum Verb {
 
 impl Verb {
     /// The verb as RBAC rules spell it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -43,57 +41,50 @@ impl Verb {
 
 /// Everything that method, path and query say.
 #[derive(Clone, Debug)]
-pub struct RequestInfo {
+pub(crate) struct RequestInfo {
     /// The method.
-    pub method: Method,
+    pub(crate) method: Method,
     /// The path, as sent.
-    pub path: String,
+    pub(crate) path: String,
     /// The parameters.
-    pub query: Query,
+    pub(crate) query: Query,
     /// The resource, unless the path is outside of the resource tree.
-    pub resource: Option<ResourceRequest>,
+    pub(crate) resource: Option<ResourceRequest>,
 }
 
 /// A path inside of the resource tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceRequest {
+pub(crate) struct ResourceRequest {
     /// What is done.
-    pub verb: Verb,
+    pub(crate) verb: Verb,
     /// The API group, empty for core.
-    pub group: String,
+    pub(crate) group: String,
     /// The version of the group.
-    pub version: String,
+    pub(crate) version: String,
     /// The namespace, empty for cluster-scoped resources and for all namespaces.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The plural name of the resource.
-    pub resource: String,
+    pub(crate) resource: String,
     /// The object's name, empty for collections.
-    pub name: String,
+    pub(crate) name: String,
     /// The part of the object, empty for the object itself.
-    pub subresource: String,
+    pub(crate) subresource: String,
     /// What follows the subresource, for proxies.
-    pub rest: String,
+    pub(crate) rest: String,
     /// The name that a field selector narrows a collection to, for authorization.
-    pub selected_name: String,
-}
-
-impl ResourceRequest {
-    /// The resource as errors name it.
-    pub fn subject(&self) -> Subject<'_> {
-        Subject { group: &self.group, resource: &self.resource }
-    }
+    pub(crate) selected_name: String,
 }
 
 impl RequestInfo {
     /// Reads a request line.
-    pub fn new(method: &Method, uri: &Uri) -> Self {
+    pub(crate) fn new(method: &Method, uri: &Uri) -> Self {
         let query = Query::parse(uri.query());
         let resource = resource(method, uri.path(), &query);
         Self { method: method.clone(), path: uri.path().to_owned(), query, resource }
     }
 
     /// The request in the terms of authorization. `method` holds the lower-case method for paths outside of the tree.
-    pub fn attributes<'a>(&'a self, method: &'a str) -> Attributes<'a> {
+    pub(crate) fn attributes<'a>(&'a self, method: &'a str) -> Attributes<'a> {
         let Some(request) = &self.resource else { return Attributes::path(method, &self.path) };
         let name = if request.name.is_empty() { &request.selected_name } else { &request.name };
         Attributes {

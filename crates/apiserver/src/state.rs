@@ -13,9 +13,11 @@ use crate::{
     address::AddressRange,
     admission::{Admission, Plugins},
     auth::{Auth, Peer},
-    handler,
+    crd, handler,
+    openapi::OpenApi,
     registry::Registry,
     system::System,
+    upkeep,
 };
 
 /// What one API server is told about its world.
@@ -67,6 +69,7 @@ struct Inner {
     auth: Arc<Auth>,
     admission: Admission,
     system: System,
+    openapi: OpenApi,
     config: Config,
     shutdown: CancellationToken,
     /// Held from the choice of an address or port until the object that has it is stored.
@@ -74,16 +77,30 @@ struct Inner {
 }
 
 impl Api {
-    /// The API over `store`.
+    /// The API over `store`, with the kinds of the definitions in it.
+    ///
+    /// What the server itself looks after (the life of definitions, old events) runs as tasks of the current tokio runtime
+    /// until [`Api::shutdown`] is cancelled.
     pub fn new(store: Store, auth: Auth, config: Config) -> Self {
+        let api = Self::idle(store, auth, config);
+        let (store, stop) = (api.store().clone(), api.shutdown().clone());
+        tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
+        tokio::spawn(upkeep::run(store, stop));
+        api
+    }
+
+    fn idle(store: Store, auth: Auth, config: Config) -> Self {
+        let registry = Registry::new();
+        crd::restore(&store.snapshot(), &registry);
         let auth = Arc::new(auth);
         let admission = Admission::new(store.clone(), Arc::clone(&auth), config.plugins.clone());
         Self(Arc::new(Inner {
             store,
-            registry: Arc::new(Registry::new()),
+            registry: Arc::new(registry),
             auth,
             admission,
             system: System::default(),
+            openapi: OpenApi::default(),
             config,
             shutdown: CancellationToken::new(),
             allocation: Arc::default(),
@@ -119,6 +136,10 @@ impl Api {
     /// Health, version and metrics.
     pub fn system(&self) -> &System {
         &self.0.system
+    }
+
+    pub(crate) fn openapi(&self) -> &OpenApi {
+        &self.0.openapi
     }
 
     /// What the server was told.

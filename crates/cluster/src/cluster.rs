@@ -14,7 +14,7 @@ use windlass_controllers::{Controllers, Set};
 use windlass_node::{Capabilities, Node};
 use windlass_store::Store;
 
-use crate::directory::write_private;
+use crate::directory::{touch_private, write_private};
 use crate::lock::Lock;
 use crate::node::{NodeDoor, node_config};
 use crate::pki::Pki;
@@ -54,10 +54,7 @@ impl Cluster {
     pub async fn start(config: ClusterConfig) -> Result<Self, StartError> {
         let mut place = Place::take(&config)?;
         let pki = place.pki()?;
-        let store = match &place.directory {
-            Some(directory) => Store::open(directory.store())?,
-            None => Store::in_memory(),
-        };
+        let store = place.store()?;
         let door = Arc::new(NodeDoor::new(&config.node_name));
         let api = api(&config, &place, &pki, store, door.clone())?;
         let first = Bootstrap {
@@ -178,6 +175,13 @@ impl Place {
         let (range, listener) = address::listen(&directory, port)?;
         let address = local_address(listener.as_ref(), range)?;
         Ok(Place { directory: Some(directory), lock: Some(lock), range, listener, address })
+    }
+
+    fn store(&self) -> Result<Store, StartError> {
+        let Some(directory) = &self.directory else { return Ok(Store::in_memory()) };
+        let path = directory.store();
+        touch_private(&path).map_err(|source| StartError::file(&path, source))?;
+        Ok(Store::open(path)?)
     }
 
     fn pki(&self) -> Result<Pki, StartError> {

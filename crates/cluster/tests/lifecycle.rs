@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation is the point of a test")]
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -67,6 +68,25 @@ async fn a_restart_keeps_objects_and_their_identity() {
     assert_eq!(found.resource_version(), made.resource_version());
     assert_eq!(found.data, made.data);
     cluster.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_the_owner_reads_what_a_cluster_keeps() {
+    let outer = tempfile::tempdir().unwrap();
+    let dir = outer.path().join("cluster");
+    Cluster::start(settings(&dir)).await.unwrap().shutdown().await;
+    let mut directories = vec![dir];
+    while let Some(path) = directories.pop() {
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o700, "{}", path.display());
+        for entry in std::fs::read_dir(path).unwrap() {
+            let entry = entry.unwrap().path();
+            match entry.is_dir() {
+                true => directories.push(entry),
+                false => assert_eq!(mode(&entry), 0o600, "{}", entry.display()),
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod builtin;
 mod conform;
+mod convert;
 mod default;
 mod defaults;
 mod definition;
@@ -26,6 +27,7 @@ mod validate;
 
 pub use builtin::{validate_builtin, validate_metadata};
 pub use conform::{Conformed, TypeError, conform};
+pub use convert::{autoscaler_to_v1, autoscaler_to_v2};
 pub use defaults::defaults;
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};

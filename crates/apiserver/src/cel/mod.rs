@@ -11,7 +11,7 @@ mod walk;
 
 pub(crate) use rule::CompileError;
 pub(crate) use tree::Rules;
-pub(crate) use walk::{Findings, Violation, ViolationKind};
+pub(crate) use walk::{Violation, ViolationKind};
 
 #[cfg(test)]
 mod tests;

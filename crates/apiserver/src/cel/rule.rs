@@ -49,22 +49,15 @@ impl Rule {
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             return fail("rule", None, "rule is not specified");
         };
-        match message.as_deref() {
-            Some("") => return fail("message", given("message"), "must be non-empty if specified"),
-            Some(message) if message.contains(['\n', '\r']) => {
-                return fail("message", given("message"), "must not contain line breaks");
-            }
-            None if text.contains(['\n', '\r']) => {
-                return fail("message", None, "message must be specified if rule contains line breaks");
-            }
-            _ => {}
+        if let Some((value, problem)) = message_problem(message.as_deref(), &text) {
+            return fail("message", value.then(|| given("message")).flatten(), problem);
         }
         if message_expression.as_deref() == Some("") {
             return fail("messageExpression", None, "messageExpression must be non-empty if specified");
         }
         let reason = trimmed(raw, "reason");
         if reason.as_deref().is_some_and(|reason| !REASONS.contains(&reason)) {
-            let supported = REASONS.map_quoted();
+            let supported = REASONS.iter().map(|reason| format!("{reason:?}")).collect::<Vec<_>>().join(", ");
             return fail("reason", given("reason"), &format!("supported values: {supported}"));
         }
         let field_path = match trimmed(raw, "fieldPath") {
@@ -108,13 +101,13 @@ impl Rule {
     }
 }
 
-trait Quoted {
-    fn map_quoted(&self) -> String;
-}
-
-impl Quoted for &[&str] {
-    fn map_quoted(&self) -> String {
-        self.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ")
+/// What is wrong with a message, and whether it is the message that was given or that none was.
+fn message_problem(message: Option<&str>, rule: &str) -> Option<(bool, &'static str)> {
+    match message {
+        Some("") => Some((true, "must be non-empty if specified")),
+        Some(message) if message.contains(['\n', '\r']) => Some((true, "must not contain line breaks")),
+        None if rule.contains(['\n', '\r']) => Some((false, "message must be specified if rule contains line breaks")),
+        _ => None,
     }
 }
 

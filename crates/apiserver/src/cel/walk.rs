@@ -87,6 +87,14 @@ impl<'a> Link<'a> {
     }
 }
 
+/// A value, its rules and its path.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    node: &'a Node,
+    new: &'a Value,
+    path: &'a str,
+}
+
 struct Walk {
     findings: Findings,
     until: Instant,
@@ -143,7 +151,7 @@ impl Walk {
                 (false, None) => Old::Unbound,
             };
             let scope = Scope { this: this.clone(), old: bound, largest };
-            if let Some(violation) = self.rule(rule, &scope, new, node, path) {
+            if let Some(violation) = self.rule(rule, &scope, Place { node, new, path }) {
                 let ratchet = !rule.program.uses_old_self() && link.unchanged(new);
                 self.report(violation, ratchet);
             }
@@ -151,7 +159,8 @@ impl Walk {
     }
 
     /// Evaluates one rule; what comes back is a rule that yields false.
-    fn rule(&mut self, rule: &Rule, scope: &Scope, new: &Value, node: &Node, path: &str) -> Option<Violation> {
+    fn rule(&mut self, rule: &Rule, scope: &Scope, place: Place<'_>) -> Option<Violation> {
+        let Place { node, new, path } = place;
         let type_name = node.schema.get("type").and_then(Value::as_str).unwrap_or_default();
         let invalid = |detail: String| Violation {
             path: path.to_owned(),

@@ -57,6 +57,7 @@ pub(crate) struct Names {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the API has them")]
 pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) served: bool,

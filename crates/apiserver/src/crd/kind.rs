@@ -1,6 +1,6 @@
 //! What a definition makes: the kinds that are served.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use windlass_schema::{Column, Kind, Schema, Subresource};
@@ -28,17 +28,33 @@ pub(crate) struct CustomKind {
     /// Where the scale is found.
     pub(crate) scale: Option<ScalePaths>,
     /// The CEL rules.
-    pub(crate) rules: Rules,
+    pub(crate) rules: LazyRules,
     /// The columns of its tables.
     pub(crate) columns: Vec<CustomColumn>,
     /// How objects get from one version to another.
     pub(crate) conversion: Conversion,
-    /// Whether fields that the schema does not name are kept everywhere.
-    pub(crate) preserves_unknown_fields: bool,
     /// Whether the definition is being deleted; nothing new is made then.
     pub(crate) is_terminating: bool,
     /// What to tell clients of a deprecated version.
     pub(crate) warning: Option<String>,
+}
+
+/// Rules that are compiled when the first object comes.
+#[derive(Debug)]
+pub(crate) struct LazyRules {
+    schema: Value,
+    compiled: OnceLock<Result<Rules, String>>,
+}
+
+impl LazyRules {
+    /// The compiled rules.
+    ///
+    /// # Errors
+    /// A rule that was accepted once cannot be compiled now.
+    pub(crate) fn get(&self) -> Result<&Rules, &str> {
+        let compile = || Rules::compile(&self.schema).map_err(|errors| errors[0].to_string());
+        self.compiled.get_or_init(compile).as_ref().map_err(String::as_str)
+    }
 }
 
 /// How objects get from one version to another.
@@ -53,10 +69,8 @@ pub(crate) enum Conversion {
 /// Why a definition makes no kinds.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KindError {
-    #[error("version {version}: the schema is not structural: {detail}")]
-    Schema { version: String, detail: String },
-    #[error("version {version}: rule {source}")]
-    Rule { version: String, source: crate::cel::CompileError },
+    #[error("version {version}: the schema cannot be read")]
+    Schema { version: String, source: serde_json::Error },
     #[error("no version is marked as the storage version")]
     NoStorageVersion,
 }
@@ -73,20 +87,18 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
     let raw = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
     let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let raw = raw.unwrap_or(&open);
-    let schema = <Schema as serde::Deserialize>::deserialize(raw)
-        .map_err(|error| KindError::Schema { version: version.name.clone(), detail: error.to_string() })?;
-    let rules = Rules::compile(raw)
-        .map_err(|mut errors| KindError::Rule { version: version.name.clone(), source: errors.swap_remove(0) })?;
+    // Definitions are checked when they are written; a stored one need not pass again, so that a start is quick.
+    let schema =
+        Schema::from_trusted(raw).map_err(|source| KindError::Schema { version: version.name.clone(), source })?;
     let scale = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref()).map(ScalePaths::new);
     let custom = CustomKind {
         definition: definition.metadata.name.clone(),
         storage_version: storage_version.to_owned(),
         has_status: version.subresources.as_ref().is_some_and(|parts| parts.status.is_some()),
         scale,
-        rules,
+        rules: LazyRules { schema: raw.clone(), compiled: OnceLock::new() },
         columns: columns(version),
         conversion: conversion(definition),
-        preserves_unknown_fields: definition.spec.preserve_unknown_fields,
         is_terminating: definition.is_deleting(),
         warning: warning(definition, version),
     };

@@ -1,9 +1,13 @@
 //! Objects as their kind has them: known fields only, in canonical form, with defaults.
 
 use serde_json::Value;
-use windlass_schema::FieldError;
 
-use crate::{ApiError, registry::Served};
+use crate::{
+    ApiError,
+    crd::resource::{self, Checked},
+    registry::Served,
+    strategy::Part,
+};
 
 /// Fills in or checks `apiVersion` and `kind`.
 pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiError> {
@@ -63,14 +67,15 @@ pub(crate) fn prune(kind: &Served, object: &mut Value) -> Vec<String> {
 pub(crate) fn default(kind: &Served, object: &mut Value) {
     match kind.custom() {
         Some(_) => kind.schema.default(object),
-        None => {}
+        None => windlass_schema::defaults(kind, object),
     }
 }
 
-/// What breaks the rules of the kind's schema.
-pub(crate) fn validate(kind: &Served, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    match kind.custom() {
-        Some(_) => kind.schema.validate(object, old, ""),
-        None => Vec::new(),
+/// Checks the object against the schema and the rules of its kind.
+pub(crate) fn validate(kind: &Served, part: Part, object: &Value, old: Option<&Value>) -> Checked {
+    match (kind.custom(), old) {
+        (None, _) => Checked::default(),
+        (Some(custom), Some(old)) if part == Part::Status => resource::validate_status(kind, custom, object, old),
+        (Some(custom), old) => resource::validate(kind, custom, object, old),
     }
 }

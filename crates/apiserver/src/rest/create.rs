@@ -67,7 +67,7 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
             None => Ok(object),
         };
     }
-    match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object))]).await {
+    match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object)?)]).await {
         Ok(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)

@@ -84,7 +84,7 @@ async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) 
     let (write, mut object, gone) = match decision {
         Deletion::Pending => return Ok(Some(Deleted { object: live, gone: false })),
         Deletion::Remove => (Write::delete(key, revision), live, true),
-        Deletion::Mark(object) => (Write::update(key, revision, storage::encode(&scope.kind, &object)), object, false),
+        Deletion::Mark(object) => (Write::update(key, revision, storage::encode(&scope.kind, &object)?), object, false),
     };
     if dry_run {
         return Ok(Some(Deleted { object, gone }));

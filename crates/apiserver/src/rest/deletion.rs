@@ -35,9 +35,11 @@ pub(crate) fn decide(kind: &Kind, live: &Value, options: &DeleteOptions, now: Ti
     let mut object = live.clone();
     let finalizers = finalizers(kind, live, options);
     let finalizers_change = finalizers != live.finalizers();
-    object.set_finalizers(finalizers.clone());
-    strategy::prepare_delete(kind, &mut object);
-    let waits = !finalizers.is_empty() || !strategy::may_go(kind, &object);
+    object.set_finalizers(finalizers);
+    if !live.is_deleting() {
+        strategy::prepare_delete(kind, &mut object);
+    }
+    let waits = !object.finalizers().is_empty() || !strategy::may_go(kind, &object);
     match grace {
         Grace::Seconds(seconds) if seconds > 0 => {
             mark(&mut object, live, seconds, now);

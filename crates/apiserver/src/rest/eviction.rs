@@ -2,7 +2,6 @@
 
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
-use windlass_schema::builtin;
 use windlass_store::{CommitError, Write};
 
 use super::{delete, get, options::DeleteOptions, scope::Scope, selector::LabelSelector, storage};
@@ -43,7 +42,8 @@ fn is_free_to_go(pod: &Value) -> bool {
 
 /// Takes one disruption from the budget that covers the Pod, if there is one.
 async fn spend_budget(scope: &Scope, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
-    let kind = builtin().find("policy", "v1", "poddisruptionbudgets").expect("the table has budgets");
+    let budgets = scope.api.registry().lookup("policy", "v1", "poddisruptionbudgets");
+    let kind = &budgets.expect("the table has budgets");
     let prefix = storage::prefix(kind, scope.namespace());
     for _ in 0..TRIES_MAX {
         let snapshot = scope.api.store().snapshot();
@@ -64,7 +64,7 @@ async fn spend_budget(scope: &Scope, pod: &Value, dry_run: bool) -> Result<(), A
         if dry_run {
             return Ok(());
         }
-        match scope.api.store().commit(vec![Write::update(key, revision, storage::encode(kind, &spent))]).await {
+        match scope.api.store().commit(vec![Write::update(key, revision, storage::encode(kind, &spent)?)]).await {
             Ok(_) => return Ok(()),
             Err(CommitError::Precondition { .. }) => {}
             Err(error) => return Err(storage::store_error(error)),

@@ -30,6 +30,5 @@ mod watch;
 pub(crate) use names::label as label_problems;
 pub use node::{NodeProxy, NodeProxyError};
 pub(crate) use route::handle;
-pub(crate) use scope::Scope;
 pub(crate) use selector::matches as label_selector_matches;
-pub use storage::{key, prefix};
+pub(crate) use storage::prefix;

@@ -83,7 +83,9 @@ pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError
 pub(crate) fn validate(scope: &Scope, part: Part, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let mut errors = name_errors(scope, object, old);
     errors.extend(metadata::problems(object, old));
-    errors.extend(conform::validate(&scope.kind, object, old));
+    let checked = conform::validate(&scope.kind, part, object, old);
+    errors.extend(checked.errors);
+    checked.warnings.into_iter().for_each(|warning| scope.warn(warning));
     errors.extend(strategy::validate(&scope.kind, part, object, old));
     scope.check(object.name(), errors)
 }

@@ -40,6 +40,9 @@ pub(crate) async fn handle(
         warnings: Mutex::default(),
     };
     check_namespace(&scope)?;
+    if let Some(warning) = scope.kind.custom().and_then(|custom| custom.warning.as_ref()) {
+        scope.warn(warning);
+    }
     let scope = Arc::new(scope);
     let mut response = dispatch(&scope, request).await?;
     add_warnings(&scope, response.headers_mut());

@@ -6,15 +6,15 @@ use windlass_schema::Kind;
 use windlass_store::{CommitError, Entry, Revision};
 
 use super::versions;
-use crate::{ApiError, codec::json_bytes, object::Object};
+use crate::{ApiError, codec::json_bytes, object::Object, registry::Served};
 
 /// The key under which an object is stored.
-pub fn key(kind: &Kind, namespace: &str, name: &str) -> String {
+pub(crate) fn key(kind: &Kind, namespace: &str, name: &str) -> String {
     format!("{}{name}", prefix(kind, namespace))
 }
 
 /// The prefix of the keys of a kind; without a namespace, of all namespaces.
-pub fn prefix(kind: &Kind, namespace: &str) -> String {
+pub(crate) fn prefix(kind: &Kind, namespace: &str) -> String {
     let group = match versions::storage_group(kind) {
         "" => "core",
         group => group,
@@ -26,23 +26,23 @@ pub fn prefix(kind: &Kind, namespace: &str) -> String {
 }
 
 /// A stored object as clients of `kind` see it.
-pub(crate) fn decode(kind: &Kind, entry: &Entry) -> Result<Value, ApiError> {
+pub(crate) fn decode(kind: &Served, entry: &Entry) -> Result<Value, ApiError> {
     decode_at(kind, &entry.value, entry.modified)
 }
 
 /// As [`decode`], but with the revision of a later event: that of a deletion.
-pub(crate) fn decode_at(kind: &Kind, bytes: &Bytes, revision: Revision) -> Result<Value, ApiError> {
+pub(crate) fn decode_at(kind: &Served, bytes: &Bytes, revision: Revision) -> Result<Value, ApiError> {
     let stored: Value = serde_json::from_slice(bytes).map_err(ApiError::internal)?;
-    let mut object = versions::from_storage(kind, stored);
+    let mut object = versions::from_storage(kind, stored)?;
     object.set_meta("resourceVersion", revision.to_string());
     Ok(object)
 }
 
 /// An object as it is stored.
-pub(crate) fn encode(kind: &Kind, object: &Value) -> Bytes {
-    let mut stored = versions::to_storage(kind, object.clone());
+pub(crate) fn encode(kind: &Served, object: &Value) -> Result<Bytes, ApiError> {
+    let mut stored = versions::to_storage(kind, object.clone())?;
     stored.set_meta("resourceVersion", Value::Null);
-    json_bytes(&stored)
+    Ok(json_bytes(&stored))
 }
 
 /// A failure of the store that is not about the object.

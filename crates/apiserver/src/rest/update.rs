@@ -178,7 +178,7 @@ async fn store(
     let write = if goes {
         Write::delete(key, entry.modified)
     } else {
-        Write::update(key, entry.modified, storage::encode(&scope.kind, &object))
+        Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
     };
     match scope.api.store().commit(vec![write]).await {
         Ok(revision) => {

@@ -3,27 +3,41 @@
 use serde_json::{Map, Value};
 use windlass_schema::Kind;
 
+use crate::{ApiError, crd::resource, registry::Served};
+
 /// The group under which objects of `kind` are stored: both kinds of events share one place.
 pub(crate) fn storage_group(kind: &Kind) -> &str {
     if is_new_event(kind) { "" } else { &kind.group }
 }
 
 /// A stored object in the version of `kind`.
-pub(crate) fn from_storage(kind: &Kind, mut object: Value) -> Value {
+///
+/// # Errors
+/// Those of the conversion of custom kinds.
+pub(crate) fn from_storage(kind: &Served, mut object: Value) -> Result<Value, ApiError> {
+    if let Some(custom) = kind.custom() {
+        return resource::from_storage(kind, custom, object);
+    }
     if is_new_event(kind) {
         rename(&mut object, |(_, core)| *core, |(new, _)| *new);
     }
-    stamp(&mut object, kind.api_version(), &kind.kind);
-    object
+    stamp(&mut object, kind.api_version(), &kind.kind().kind);
+    Ok(object)
 }
 
 /// An object of `kind` in the version that is stored.
-pub(crate) fn to_storage(kind: &Kind, mut object: Value) -> Value {
+///
+/// # Errors
+/// Those of the conversion of custom kinds.
+pub(crate) fn to_storage(kind: &Served, mut object: Value) -> Result<Value, ApiError> {
+    if let Some(custom) = kind.custom() {
+        return resource::to_storage(kind, custom, object);
+    }
     if is_new_event(kind) {
         rename(&mut object, |(new, _)| *new, |(_, core)| *core);
         stamp(&mut object, "v1".to_owned(), "Event");
     }
-    object
+    Ok(object)
 }
 
 fn is_new_event(kind: &Kind) -> bool {
@@ -71,18 +85,18 @@ mod tests {
 
     #[test]
     fn both_kinds_of_events_are_one() {
-        let new = builtin().find("events.k8s.io", "v1", "events").unwrap();
-        let core = builtin().find("", "v1", "events").unwrap();
+        let served = |group| Served::builtin(builtin().find(group, "v1", "events").unwrap().clone());
+        let (new, core) = (&served("events.k8s.io"), &served(""));
         let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "n", "regarding": {"name": "x"},
             "reportingController": "c", "action": "a"});
-        let stored = to_storage(new, event.clone());
+        let stored = to_storage(new, event.clone()).unwrap();
         assert_eq!(
             stored,
             json!({"apiVersion": "v1", "kind": "Event", "message": "n", "involvedObject": {"name": "x"},
             "reportingComponent": "c", "action": "a"})
         );
-        assert_eq!(from_storage(core, stored.clone()), stored);
-        assert_eq!(from_storage(new, stored), event);
+        assert_eq!(from_storage(core, stored.clone()).unwrap(), stored);
+        assert_eq!(from_storage(new, stored).unwrap(), event);
         assert_eq!(super::super::prefix(new, "a"), super::super::prefix(core, "a"));
     }
 }

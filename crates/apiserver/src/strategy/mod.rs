@@ -17,12 +17,14 @@ use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{FieldError, Kind};
 
 use crate::{
-    Api, ApiError,
+    Api, ApiError, crd,
     object::{Object, take_over},
 };
 
 pub(crate) use part::Part;
 pub(crate) use rules::rules;
+
+const DEFINITIONS: &str = "apiextensions.k8s.io";
 
 /// Whether status is a part of its own, which only `/status` writes.
 fn has_status(kind: &Kind) -> bool {
@@ -51,6 +53,7 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value) {
         ("", "Secret") => config::encode_string_data(object),
         ("", "Service") => object["status"] = json!({ "loadBalancer": {} }),
         ("batch", "Job") => job::prepare_create(object),
+        (DEFINITIONS, "CustomResourceDefinition") => crd::strategy::prepare_create(object),
         _ => {}
     }
 }
@@ -64,12 +67,18 @@ pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &
     if is(kind, "", "Namespace") && part == Part::Object {
         namespace::prepare_update(object, old);
     }
+    if is(kind, DEFINITIONS, "CustomResourceDefinition") && part == Part::Object {
+        crd::strategy::prepare_update(object, old);
+    }
 }
 
 /// Sets what a kind shows while it is being deleted.
 pub(crate) fn prepare_delete(kind: &Kind, object: &mut Value) {
     if is(kind, "", "Namespace") {
         object["status"]["phase"] = "Terminating".into();
+    }
+    if is(kind, DEFINITIONS, "CustomResourceDefinition") {
+        crd::strategy::begin_deletion(object);
     }
 }
 
@@ -108,6 +117,10 @@ pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Val
         ("", "Service") => service::validate(object, old),
         ("", "ConfigMap" | "Secret") => config::validate(object, old),
         ("", "PersistentVolumeClaim") => volume::validate_claim(object, old),
+        (DEFINITIONS, "CustomResourceDefinition") => match old {
+            Some(old) => crd::validate::update(object, old),
+            None => crd::validate::create(object),
+        },
         ("", "ReplicationController") | ("apps", _) | ("batch", "Job") => workload::validate(kind, object, old),
         _ => Vec::new(),
     }
