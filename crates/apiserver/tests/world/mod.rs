@@ -104,6 +104,15 @@ impl World {
         self.send("DELETE", path, "application/json", options).await
     }
 
+    /// The events of a watch in another form.
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Events {
+        let request =
+            Request::builder().uri(path).header("accept", accept).body(Full::<bytes::Bytes>::default()).unwrap();
+        let response = self.client.clone().call(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        Events { body: response.into_body(), rest: Vec::new() }
+    }
+
     /// The events of a watch, as they come.
     pub(crate) async fn watch(&self, path: &str) -> Events {
         let response = self.open("GET", path, "application/json", "").await;
