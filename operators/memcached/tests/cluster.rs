@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::Program;
 use windlass::k8s_openapi::api::core::v1::Event as CoreEvent;
 use windlass::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use windlass::kube::runtime::wait::await_condition;
 use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client, Resource};
 use windlass::prelude::*;
@@ -92,6 +93,19 @@ impl Fixture {
         self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap()
     }
 
+    async fn gone<K>(&self, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + for<'de> Deserialize<'de>
+            + Send
+            + 'static,
+    {
+        let is_gone = await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_none());
+        tokio::time::timeout(PATIENCE, is_gone).await.unwrap().unwrap();
+    }
+
     async fn end(self) {
         self.stop.cancel();
         self.running.await.unwrap().unwrap();
@@ -155,35 +169,15 @@ async fn a_cluster_is_made_scaled_healed_and_removed() {
     fixture.event("Recreated", "Deployment cache was gone").await;
     fixture.settled("cache", 3).await;
 
-    let owner = fixture.api::<Memcached>().delete("cache", &DeleteParams::background()).await.unwrap();
-    assert!(owner.is_right() || owner.is_left());
-    for left in ["deployments", "services"] {
-        gone(&fixture, left).await;
+    let pods: Vec<_> = fixture.api::<Pod>().list(&Default::default()).await.unwrap().items;
+    assert_eq!(pods.len(), 3);
+    fixture.api::<Memcached>().delete("cache", &DeleteParams::background()).await.unwrap();
+    fixture.gone::<Deployment>("cache").await;
+    fixture.gone::<Service>("cache").await;
+    for pod in pods {
+        fixture.gone::<Pod>(&pod.name_any()).await;
     }
     fixture.end().await;
-}
-
-/// Waits until the operator's children of a kind are gone.
-async fn gone(fixture: &Fixture, plural: &str) {
-    let is_gone = async {
-        match plural {
-            "deployments" => windlass::kube::runtime::wait::await_condition(
-                fixture.api::<Deployment>(),
-                "cache",
-                |object: Option<&Deployment>| object.is_none(),
-            )
-            .await
-            .map(drop),
-            _ => windlass::kube::runtime::wait::await_condition(
-                fixture.api::<Service>(),
-                "cache",
-                |object: Option<&Service>| object.is_none(),
-            )
-            .await
-            .map(drop),
-        }
-    };
-    tokio::time::timeout(PATIENCE, is_gone).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
