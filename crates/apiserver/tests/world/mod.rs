@@ -1,7 +1,6 @@
 //! An API server in memory and a client of it.
 
 #![allow(dead_code, reason = "every test file uses its own part of the client")]
-#![expect(clippy::allow_attributes, reason = "which parts are unused differs between test files")]
 
 use http::Request;
 use http_body_util::{BodyExt, Full};
