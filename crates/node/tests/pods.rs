@@ -1,5 +1,6 @@
 //! Pods on a real cluster in this process, and a cluster in another process that is killed. Its own `main`, as this
 //! program is also the sandbox process and the cluster to kill: `cargo test -p windlass-node --test pods [NAME]`.
+#![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
 use std::future::Future;
 use std::path::Path;

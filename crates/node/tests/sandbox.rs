@@ -1,5 +1,6 @@
 //! Real programs in real sandboxes. This program is its own sandbox process and its own test subject, so it has its
 //! own `main`: `cargo test -p windlass-node --test sandbox [NAME]`.
+#![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
 use std::future::Future;
 use std::io::{Read, Write};
