@@ -19,6 +19,8 @@ pub enum Name {
     ReplicationController,
     /// Rolls out Deployments.
     Deployment,
+    /// Keeps the named Pods of StatefulSets.
+    StatefulSet,
     /// Keeps Endpoints and EndpointSlices of Services.
     Endpoints,
     /// Gives Pods a node.
@@ -50,6 +52,7 @@ impl Set {
             Name::ReplicaSet,
             Name::ReplicationController,
             Name::Deployment,
+            Name::StatefulSet,
             Name::Endpoints,
             Name::Scheduler,
             Name::PodGc,
