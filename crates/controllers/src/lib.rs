@@ -11,6 +11,7 @@ mod fake_node;
 mod garbage;
 mod hash;
 mod history;
+mod job;
 mod kinds;
 mod namespace;
 mod owners;

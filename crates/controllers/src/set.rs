@@ -21,6 +21,8 @@ pub enum Name {
     Deployment,
     /// Keeps the named Pods of StatefulSets.
     StatefulSet,
+    /// Runs Jobs to their end.
+    Job,
     /// Keeps Endpoints and EndpointSlices of Services.
     Endpoints,
     /// Gives Pods a node.
@@ -53,6 +55,7 @@ impl Set {
             Name::ReplicationController,
             Name::Deployment,
             Name::StatefulSet,
+            Name::Job,
             Name::Endpoints,
             Name::Scheduler,
             Name::PodGc,
