@@ -5,6 +5,7 @@ mod adoption;
 mod census;
 mod claim;
 mod controllers;
+mod daemonset;
 mod deployment;
 mod endpoints;
 mod fake_node;

@@ -21,6 +21,8 @@ pub enum Name {
     Deployment,
     /// Keeps the named Pods of StatefulSets.
     StatefulSet,
+    /// Keeps a Pod of each DaemonSet on every node that suits.
+    DaemonSet,
     /// Runs Jobs to their end.
     Job,
     /// Keeps Endpoints and EndpointSlices of Services.
@@ -55,6 +57,7 @@ impl Set {
             Name::ReplicationController,
             Name::Deployment,
             Name::StatefulSet,
+            Name::DaemonSet,
             Name::Job,
             Name::Endpoints,
             Name::Scheduler,
