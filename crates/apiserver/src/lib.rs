@@ -1,16 +1,33 @@
 //! The Kubernetes API over the store and the table of kinds.
 
+mod address;
 pub mod admission;
 pub mod auth;
+pub mod bootstrap;
 mod cel;
 mod codec;
 mod crd;
 mod discovery;
 mod error;
+mod handler;
+mod jsonpath;
+mod metadata;
+mod object;
 mod openapi;
+mod query;
+pub mod registry;
+mod request;
 mod rest;
+mod reviews;
 pub mod server;
+mod state;
 mod strategy;
+pub mod system;
 mod table;
+mod upkeep;
 
-pub use error::{ApiError, Cause, Details};
+pub use address::{AddressRange, AddressRangeError};
+pub use codec::{Body, BoxError, full};
+pub use error::{ApiError, Cause, Details, Subject};
+pub use rest::{NodeProxy, NodeProxyError};
+pub use state::{Api, Config};

@@ -1,5 +1,22 @@
 //! What an operator is, as values and traits.
 
+mod child;
+pub mod condition;
 mod event;
+pub mod names;
+mod operator;
+mod outcome;
+mod pods;
+mod resource;
+mod status;
+mod world;
 
+pub use child::{Child, ChildError};
+pub use condition::{Statement, Truth};
 pub use event::{Event, Severity};
+pub use operator::Operator;
+pub use outcome::{Desired, Outcome};
+pub use pods::Pods;
+pub use resource::{Column, CustomResource, Facts, Rule, Scale, definition};
+pub use status::{NoStatus, Status};
+pub use world::{View, World};

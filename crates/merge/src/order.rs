@@ -4,6 +4,10 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
+/// A value as a key of a sorted collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ordered<'a>(pub(crate) &'a Value);
+
 /// Whether both values say the same.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     compare(left, right) == Ordering::Equal
@@ -18,6 +22,26 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
         (Value::Array(left), Value::Array(right)) => compare_lists(left, right),
         (Value::Object(left), Value::Object(right)) => compare_maps(left, right),
         _ => rank(left).cmp(&rank(right)),
+    }
+}
+
+impl PartialEq for Ordered<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        same(self.0, other.0)
+    }
+}
+
+impl Eq for Ordered<'_> {}
+
+impl PartialOrd for Ordered<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(self.0, other.0)
     }
 }
 

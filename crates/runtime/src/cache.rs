@@ -170,6 +170,12 @@ impl<K: Resource> Cache<K> {
         Some(Change { old: Some(old), new: None, listed: false })
     }
 
+    /// Takes in that the object with this key can no longer be read.
+    pub(crate) fn unreadable(&self, key: &ObjectKey) -> Option<Change<K>> {
+        let old = self.write().remove(key)?;
+        Some(Change { old: Some(old), new: None, listed: false })
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, State<K>> {
         self.0.read().expect("no code that can panic runs under this lock")
     }

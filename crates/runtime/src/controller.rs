@@ -162,6 +162,7 @@ impl<R: Reconcile> Controller<ByObject<R>> {
     pub fn named(mut self, manager: &Manager, name: impl Into<String>) -> Self {
         self.name = name.into();
         self.metrics = manager.metrics().controller(&self.name);
+        self.queue.count_as(manager.metrics().queue(&self.name));
         self
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use kube::Client;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
@@ -15,7 +15,8 @@ use crate::backoff::Backoff;
 use crate::cache::{Cache, Change};
 use crate::clock::Clock;
 use crate::health::{Check, Health};
-use crate::object::{AnyScope, Object};
+use crate::key::ObjectKey;
+use crate::object::{Delivery, Guarded, Object, Plain};
 use crate::tap::{Call, Tap};
 use crate::watch::{Watch, WatchKey};
 
@@ -114,12 +115,11 @@ impl Informers {
             title: watch.title(),
             field_manager: register.field_manager.clone(),
         };
-        let events = watcher::watcher(watch.api(register.client.clone()), watch.config());
-        let stopped = stop.clone();
+        let (client, stopped, watched) = (register.client.clone(), stop.clone(), watch.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = stopped.cancelled() => {}
-                () = runner.run(events) => {}
+                () = runner.run(&watched, client) => {}
             }
         });
         Shared { watch, feed, field_manager: register.field_manager.clone(), _running: stop.drop_guard() }
@@ -256,7 +256,14 @@ struct Runner<K: Object> {
 }
 
 impl<K: Object> Runner<K> {
-    async fn run(self, events: impl futures::Stream<Item = watcher::Result<Event<AnyScope<K>>>> + Send) {
+    async fn run(self, watch: &Watch<K>, client: Client) {
+        self.follow(watcher::watcher(watch.api::<Plain<K>>(client.clone()), watch.config())).await;
+        tracing::warn!(watch = %self.title, "Some objects cannot be read; they are left out");
+        self.follow(watcher::watcher(watch.api::<Guarded<K>>(client), watch.config())).await;
+    }
+
+    /// Takes in events until one cannot be read.
+    async fn follow<D: Delivery<K>>(&self, events: impl Stream<Item = watcher::Result<Event<D>>> + Send) {
         let mut events = std::pin::pin!(events.map(|event| event.map(Some)));
         let mut failures = 0;
         loop {
@@ -266,7 +273,11 @@ impl<K: Object> Runner<K> {
                 () = self.clock.sleep(RECOVERED_AFTER), if failures > 0 => Some(Ok(None)),
             };
             match event {
-                Some(Ok(event)) => failures = self.observe(event),
+                Some(Ok(event)) => {
+                    failures = 0;
+                    self.observe(event);
+                }
+                Some(Err(error)) if is_unreadable(&error) => return,
                 Some(Err(error)) => {
                     failures += 1;
                     self.failed(&error, failures).await;
@@ -276,31 +287,40 @@ impl<K: Object> Runner<K> {
         }
     }
 
-    fn observe(&self, event: Option<Event<AnyScope<K>>>) -> u32 {
-        let Some(event) = event else {
-            if self.feed.cache.is_synced() {
-                self.check.well();
-            }
-            return 0;
+    fn observe<D: Delivery<K>>(&self, event: Option<Event<D>>) {
+        let is_listed = matches!(event, Some(Event::InitDone));
+        let changes = match event.map(|event| self.open(event)) {
+            Some(Ok(event)) => self.feed.cache.observe(event),
+            Some(Err(key)) => self.feed.cache.unreadable(&key).into_iter().collect(),
+            None => Vec::new(),
         };
-        let listed = matches!(event, Event::InitDone);
-        let event = match event {
-            Event::Apply(AnyScope(object)) => Event::Apply(object),
-            Event::Delete(AnyScope(object)) => Event::Delete(object),
-            Event::InitApply(AnyScope(object)) => Event::InitApply(object),
-            Event::Init => Event::Init,
-            Event::InitDone => Event::InitDone,
-        };
-        let event = event.modify(|object| slim(object, &self.field_manager));
-        let changes = self.feed.cache.observe(event);
         if self.feed.cache.is_synced() {
             self.check.well();
         }
         self.feed.tell(&changes);
-        if listed {
+        if is_listed {
             self.feed.synced.send_replace(true);
         }
-        0
+    }
+
+    /// The event with its object, or the name of an object that cannot be read.
+    fn open<D: Delivery<K>>(&self, event: Event<D>) -> Result<Event<K>, ObjectKey> {
+        let read = |delivery: D| {
+            let mut object = delivery.open().map_err(|bad| {
+                let key = ObjectKey { namespace: bad.meta.namespace, name: bad.meta.name.unwrap_or_default() };
+                tracing::warn!(watch = %self.title, object = %key, error = bad.why, "Cannot read the object");
+                key
+            })?;
+            slim(&mut object, &self.field_manager);
+            Ok(object)
+        };
+        Ok(match event {
+            Event::Apply(delivery) => Event::Apply(read(delivery)?),
+            Event::Delete(delivery) => Event::Delete(read(delivery)?),
+            Event::InitApply(delivery) => Event::InitApply(read(delivery)?),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        })
     }
 
     async fn failed(&self, error: &watcher::Error, failures: u32) {
@@ -313,6 +333,12 @@ impl<K: Object> Runner<K> {
         }
         self.clock.sleep(Backoff::WATCH.jittered(failures)).await;
     }
+}
+
+/// Whether the trouble is the contents of an object, and not the way to the API.
+fn is_unreadable(error: &watcher::Error) -> bool {
+    use watcher::Error::{InitialListFailed, WatchFailed};
+    matches!(error, InitialListFailed(kube::Error::SerdeError(_)) | WatchFailed(kube::Error::SerdeError(_)))
 }
 
 /// Drops what no reconcile reads: the managed fields of everyone but this operator.

@@ -5,6 +5,7 @@ mod backoff;
 mod cache;
 mod clock;
 mod controller;
+pub mod engine;
 mod events;
 mod health;
 mod informer;

@@ -156,7 +156,14 @@ impl Manager {
         }
         let work_stop = stop.child_token();
         let work = run_all(self.controllers, work_stop.clone(), self.config.grace);
-        let (lost, ()) = tokio::join!(lease.keep(&work_stop), work);
+        let keep = async {
+            let lost = lease.keep(&work_stop).await;
+            if lost {
+                self.tap.fence();
+            }
+            lost
+        };
+        let (lost, ()) = tokio::join!(keep, work);
         if lost {
             return Err(RunError::LeaseLost(lease.name().to_owned()));
         }

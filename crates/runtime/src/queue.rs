@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -70,7 +70,7 @@ impl<Q> Clone for Queue<Q> {
 struct Inner<Q> {
     clock: Clock,
     backoff: Backoff,
-    metrics: QueueMetrics,
+    metrics: RwLock<QueueMetrics>,
     changed: Notify,
     state: Mutex<State<Q>>,
 }
@@ -119,14 +119,20 @@ impl<Q: Key> Queue<Q> {
             normal_in_a_row: 0,
             closed: false,
         };
-        Self(Arc::new(Inner { clock, backoff, metrics, changed: Notify::new(), state: Mutex::new(state) }))
+        Self(Arc::new(Inner {
+            clock,
+            backoff,
+            metrics: RwLock::new(metrics),
+            changed: Notify::new(),
+            state: Mutex::new(state),
+        }))
     }
 
     /// Puts `key` in line; if it is there already, or being worked on, it will run once more, not twice.
     pub fn add(&self, key: Q, priority: Priority) {
         let now = self.0.clock.elapsed();
         self.lock().add(key, priority, now);
-        self.0.metrics.adds.inc();
+        self.metrics().adds.inc();
         self.wake();
     }
 
@@ -163,7 +169,7 @@ impl<Q: Key> Queue<Q> {
         let now = self.0.clock.elapsed();
         let retried = self.lock().finish(taken, verdict, now, &self.0.backoff);
         if retried {
-            self.0.metrics.retries.inc();
+            self.metrics().retries.inc();
         }
         self.wake();
     }
@@ -200,7 +206,7 @@ impl<Q: Key> Queue<Q> {
         let Some(taken) = state.pop(now) else {
             return Next::NothingBefore(state.delayed.keys().next().map(|(due, _)| *due));
         };
-        self.0.metrics.depth.set(state.waiting.len() as i64);
+        self.metrics().depth.set(state.waiting.len() as i64);
         if !state.waiting.is_empty() {
             self.0.changed.notify_one();
         }
@@ -208,8 +214,17 @@ impl<Q: Key> Queue<Q> {
     }
 
     fn wake(&self) {
-        self.0.metrics.depth.set(self.len() as i64);
+        self.metrics().depth.set(self.len() as i64);
         self.0.changed.notify_one();
+    }
+
+    /// Counts under another name from now on.
+    pub(crate) fn count_as(&self, metrics: QueueMetrics) {
+        *self.0.metrics.write().expect("no code that can panic runs under this lock") = metrics;
+    }
+
+    fn metrics(&self) -> RwLockReadGuard<'_, QueueMetrics> {
+        self.0.metrics.read().expect("no code that can panic runs under this lock")
     }
 
     fn lock(&self) -> MutexGuard<'_, State<Q>> {

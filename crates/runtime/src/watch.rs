@@ -6,7 +6,7 @@ use kube::core::{Selector, SelectorExt};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 
-use crate::object::{AnyScope, Object};
+use crate::object::{Delivery, Object};
 
 /// A request for a watch: a kind, where, and which of its objects.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl<K: Object> Watch<K> {
         title
     }
 
-    pub(crate) fn api(&self, client: Client) -> Api<AnyScope<K>> {
+    pub(crate) fn api<D: Delivery<K>>(&self, client: Client) -> Api<D> {
         match &self.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &self.dyntype),
             None => Api::all_with(client, &self.dyntype),

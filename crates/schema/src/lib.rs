@@ -3,8 +3,11 @@
 //! [`builtin`] answers for the kinds of the pinned Kubernetes release; [`Schema::from_json_schema_props`] makes the same
 //! handle from the schema of a custom resource. Tables are parsed when they are first asked, a definition at a time.
 
+mod builtin;
 mod conform;
+mod convert;
 mod default;
+mod defaults;
 mod definition;
 mod field;
 mod gojson;
@@ -22,7 +25,10 @@ mod structural;
 mod table;
 mod validate;
 
+pub use builtin::{validate_builtin, validate_metadata};
 pub use conform::{Conformed, TypeError, conform};
+pub use convert::{autoscaler_to_v1, autoscaler_to_v2};
+pub use defaults::defaults;
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};

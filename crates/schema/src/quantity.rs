@@ -49,6 +49,17 @@ pub fn nanos(text: &str) -> Option<i128> {
     parse(text).map(|(nanos, _)| nanos)
 }
 
+/// The quantity with thousandths as its finest unit, in canonical form. `None` when `text` is no quantity.
+pub fn round_up_to_milli(text: &str) -> Option<String> {
+    const NANOS_PER_MILLI: i128 = 1_000_000;
+    let nanos = nanos(text)?;
+    if nanos % NANOS_PER_MILLI == 0 {
+        return canonical(text);
+    }
+    let milli = nanos.div_euclid(NANOS_PER_MILLI) + 1;
+    canonical(&format!("{milli}m"))
+}
+
 fn binary_text(mut amount: i128) -> String {
     let mut suffix = "";
     for next in BINARY {
@@ -143,6 +154,16 @@ mod tests {
         check("+3", "3");
         check("10000Ei", "9223372036854775807");
         check("1.", "1");
+    }
+
+    #[test]
+    fn thousandths_are_the_finest_unit_of_resources() {
+        let check =
+            |given: &str, expect: &str| assert_eq!(round_up_to_milli(given).as_deref(), Some(expect), "{given}");
+        check("1Gi", "1Gi");
+        check("100m", "100m");
+        check("0.0001", "1m");
+        check("1500001u", "1501m");
     }
 
     #[test]

@@ -31,6 +31,7 @@ fn first_difference(path: &str, left: &Value, right: &Value) -> Option<String> {
         (Value::Object(a), Value::Object(b)) => {
             let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
             keys.sort();
+            keys.dedup();
             let null = Value::String("<absent>".into());
             keys.into_iter().find_map(|key| {
                 let (a, b) = (a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null));

@@ -1,5 +1,7 @@
 //! Commits from many tasks are one order, seen alike by snapshots and watches.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation is the point of a test")]
+
 use windlass_store::{CommitError, Compacted, Expect, Revision, Store, WatchError, Write};
 
 const TASKS: u64 = 8;

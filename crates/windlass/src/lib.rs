@@ -1,1 +1,56 @@
-//! What operator authors depend on.
+//! What operator authors depend on: one derive, one trait, one `main`.
+//!
+//! ```no_run
+//! use windlass::prelude::*;
+//!
+//! /// A greeting, kept in a ConfigMap.
+//! #[derive(Resource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! #[resource(group = "example.com", version = "v1", kind = "Greeting")]
+//! pub struct GreetingSpec {
+//!     pub text: String,
+//! }
+//!
+//! struct Greeter;
+//!
+//! impl Operator for Greeter {
+//!     type Resource = Greeting;
+//!
+//!     fn desired(&self, greeting: &Greeting, _: &World) -> Outcome<NoStatus> {
+//!         let text = [("text".to_owned(), greeting.spec.text.clone())].into();
+//!         let config_map = ConfigMap { metadata: named(greeting.name_any()), data: Some(text), ..Default::default() };
+//!         Desired::new().child(config_map).settled()
+//!     }
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     windlass::operator(Greeter).owns::<ConfigMap>().main()
+//! }
+//! ```
+
+mod app;
+mod command;
+mod connect;
+mod manifests;
+mod permissions;
+pub mod prelude;
+mod rbac;
+
+pub use app::{App, Program, operator};
+pub use manifests::ManifestOptions;
+pub use windlass_core::{
+    Child, Column, CustomResource, Desired, Event, Facts, NoStatus, Operator, Outcome, Pods, Rule, Scale, Severity,
+    Statement, Status, Truth, View, World, condition, definition, names,
+};
+pub use windlass_derive::Resource;
+pub use windlass_runtime as runtime;
+pub use windlass_runtime::engine::Cleanup;
+
+pub use {k8s_openapi, kube, schemars, serde, serde_json};
+
+/// What the derive writes refers to these.
+#[doc(hidden)]
+pub mod __private {
+    pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    pub use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+    pub use {kube, serde};
+}

@@ -1,2 +1,7 @@
-//! Keeps memcached clusters running, as a program of its own.
-fn main() {}
+//! The memcached operator as a program of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    memcached_operator::app().main()
+}

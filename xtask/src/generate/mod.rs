@@ -9,10 +9,9 @@ mod openapi;
 mod source;
 mod structs;
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, bail};
 
+use crate::workspace::root;
 use source::Source;
 
 /// How hard the tables are compressed: they are written seldom and read at every build.
@@ -86,8 +85,4 @@ fn compare(outputs: &[Output]) -> anyhow::Result<()> {
 /// The content before compression, so that another version of zstd does not count as a difference.
 fn plain(content: &[u8]) -> Vec<u8> {
     zstd::stream::decode_all(content).unwrap_or_else(|_| content.to_vec())
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
 }

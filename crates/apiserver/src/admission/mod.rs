@@ -1,72 +1,98 @@
-//! What happens to an object between its author and the store: plugins that change it, then plugins that refuse it.
+//! What happens to an object between its author and the store: plugins that complete it, then plugins that refuse it.
+//!
+//! [`Admission::mutate`] runs after decoding and defaulting, [`Admission::validate`] after validation, right before the
+//! commit. Webhooks and policies belong at the end of each of the two.
 
-use serde_json::Value;
+mod escalation;
+mod limit_range;
+mod namespace;
+mod plugin;
+mod pod;
+mod priority;
+mod review;
+mod service_account;
+mod storage;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use windlass_store::Store;
 
 use crate::ApiError;
-use crate::auth::User;
+use crate::auth::Auth;
 
-/// What the request does with the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// The object is new.
-    Create,
-    /// The object or a subresource of it changes.
-    Update,
-    /// The object goes.
-    Delete,
-    /// A stream to the object is opened.
-    Connect,
-}
-
-/// One write on its way through admission.
-#[derive(Debug)]
-pub struct Review<'a> {
-    /// What the request does.
-    pub operation: Operation,
-    /// Who sent it.
-    pub user: &'a User,
-    /// The API group of the resource, empty for core.
-    pub group: &'a str,
-    /// The version of the request.
-    pub version: &'a str,
-    /// The plural name of the resource.
-    pub resource: &'a str,
-    /// The subresource, or empty.
-    pub subresource: &'a str,
-    /// The kind of the object.
-    pub kind: &'a str,
-    /// The namespace, or empty.
-    pub namespace: &'a str,
-    /// The name, or empty while `generateName` has not been used.
-    pub name: &'a str,
-    /// The object as it is to be stored; `Null` for deletes.
-    pub object: Value,
-    /// The object as it is stored now; `Null` for creates.
-    pub old: Value,
-    /// Whether nothing is stored in the end.
-    pub dry_run: bool,
-    /// Sentences for the `Warning` headers of the answer.
-    pub warnings: Vec<String>,
-}
+pub use plugin::{Plugin, Plugins};
+pub use review::{Operation, Review};
 
 /// The chain of plugins.
-#[derive(Clone, Debug, Default)]
-pub struct Admission {}
+#[derive(Clone, Debug)]
+pub struct Admission {
+    store: Store,
+    auth: Arc<Auth>,
+    plugins: Plugins,
+}
 
 impl Admission {
+    /// The chain of `plugins` for the objects in `store`.
+    pub fn new(store: Store, auth: Arc<Auth>, plugins: Plugins) -> Self {
+        Admission { store, auth, plugins }
+    }
+
     /// Lets the plugins complete or change the object.
     ///
-    /// Call it after decoding and defaulting, before validation.
+    /// # Errors
+    /// 403 or 404, naming what is missing or not allowed.
     pub async fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        let _ = review;
+        if self.plugins.has(Plugin::NamespaceLifecycle) {
+            namespace::check(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::LimitRanger) {
+            limit_range::complete(&self.store, review);
+        }
+        if self.plugins.has(Plugin::ServiceAccount) {
+            service_account::complete(&self.store, review).await?;
+        }
+        if self.plugins.has(Plugin::DefaultTolerationSeconds) {
+            pod::tolerate_node_problems(review);
+        }
+        if self.plugins.has(Plugin::Priority) {
+            priority::resolve(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::DefaultStorageClass) {
+            storage::choose_class(&self.store, review);
+        }
+        if self.plugins.has(Plugin::StorageObjectInUseProtection) {
+            storage::protect(review);
+        }
         Ok(())
     }
 
     /// Lets the plugins refuse the object in its final form.
     ///
-    /// Call it after validation, right before the commit.
+    /// # Errors
+    /// 403, naming what is not allowed.
     pub async fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        let _ = review;
+        escalation::check(&self.auth, review)?;
+        if self.plugins.has(Plugin::NamespaceLifecycle) {
+            namespace::check(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::LimitRanger) {
+            limit_range::check(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::Priority) {
+            priority::check_class(&self.store, review)?;
+        }
         Ok(())
     }
+}
+
+/// The stored object at `key`, in the form that a plugin wants; `None` if it is not there or not readable.
+fn stored<T: DeserializeOwned>(store: &Store, key: &str) -> Option<T> {
+    serde_json::from_slice(&store.snapshot().get(key)?.value).ok()
+}
+
+/// All stored objects under `prefix`, in the form that a plugin wants.
+fn all_stored<T: DeserializeOwned>(store: &Store, prefix: &str) -> Vec<T> {
+    let snapshot = store.snapshot();
+    snapshot.range(prefix, None).filter_map(|(_, entry)| serde_json::from_slice(&entry.value).ok()).collect()
 }

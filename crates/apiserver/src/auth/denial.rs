@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::{Attributes, Target, User};
-use crate::{ApiError, Details};
+use crate::{ApiError, Subject};
 
 /// The answer to credentials that are not valid.
 pub fn unauthorized() -> ApiError {
@@ -22,22 +22,16 @@ pub fn forbidden(user: &User, attributes: &Attributes<'_>, why: &str) -> ApiErro
         sentence = format!("{sentence}: {why}");
     }
     match attributes.target {
-        Target::Path(_) => refusal(format!("forbidden: {sentence}"), Details::default()),
-        Target::Resource { group, resource, name, .. } => forbidden_object(group, resource, name, &sentence),
+        Target::Path(_) => ApiError {
+            code: StatusCode::FORBIDDEN,
+            reason: "Forbidden",
+            message: format!("forbidden: {sentence}"),
+            details: Some(Box::default()),
+        },
+        Target::Resource { group, resource, name, .. } => {
+            ApiError::forbidden(Subject { group, resource }, name, sentence)
+        }
     }
-}
-
-/// The answer to a request that is refused for the object it carries.
-pub fn forbidden_object(group: &str, resource: &str, name: &str, why: &str) -> ApiError {
-    let qualified = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
-    let subject = if name.is_empty() { qualified } else { format!("{qualified} {name:?}") };
-    let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let details = Details { name: filled(name), group: filled(group), kind: filled(resource), ..Details::default() };
-    refusal(format!("{subject} is forbidden: {why}"), details)
-}
-
-fn refusal(message: String, details: Details) -> ApiError {
-    ApiError { code: StatusCode::FORBIDDEN, reason: "Forbidden", message, details: Some(Box::new(details)) }
 }
 
 fn denied_sentence(user: &User, attributes: &Attributes<'_>) -> String {

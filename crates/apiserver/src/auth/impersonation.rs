@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName};
 
 use super::{
     ANONYMOUS, AUTHENTICATED, Attributes, Target, UNAUTHENTICATED, User, service_account_groups, service_account_name,
 };
 use crate::ApiError;
+use crate::query::decode;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
@@ -37,14 +38,16 @@ impl Impersonation {
             extra: BTreeMap::new(),
         };
         for name in headers.keys().filter(|name| name.as_str().starts_with(EXTRA_PREFIX)) {
-            let key = unescape(&name.as_str()[EXTRA_PREFIX.len()..]);
+            let key = decode(&name.as_str()[EXTRA_PREFIX.len()..], false);
             wanted.extra.insert(key, values(headers, name)?);
         }
         if wanted == Impersonation::default() {
             return Ok(None);
         }
         if wanted.user.is_empty() {
-            return Err(bad_request("requested impersonation of groups, uid or extra without impersonating a user"));
+            return Err(ApiError::bad_request(
+                "requested impersonation of groups, uid or extra without impersonating a user",
+            ));
         }
         Ok(Some(wanted))
     }
@@ -95,33 +98,10 @@ fn values(headers: &HeaderMap, name: impl AsRef<str>) -> Result<Vec<String>, Api
     headers
         .get_all(name)
         .iter()
-        .map(|value| value.to_str().map(str::to_owned).map_err(|_| bad_request("impersonation headers must be ASCII")))
+        .map(|value| {
+            value.to_str().map(str::to_owned).map_err(|_| ApiError::bad_request("impersonation headers must be ASCII"))
+        })
         .collect()
-}
-
-/// Percent-decodes a key; what cannot be decoded stays as it is.
-fn unescape(key: &str) -> String {
-    let decoded = percent_decode(key.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.unwrap_or_else(|| key.to_owned())
-}
-
-fn percent_decode(mut bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(bytes.len());
-    while let Some((&first, rest)) = bytes.split_first() {
-        bytes = rest;
-        if first != b'%' {
-            decoded.push(first);
-            continue;
-        }
-        let (digits, rest) = bytes.split_at_checked(2)?;
-        decoded.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        bytes = rest;
-    }
-    Some(decoded)
-}
-
-fn bad_request(message: &str) -> ApiError {
-    ApiError { code: StatusCode::BAD_REQUEST, reason: "BadRequest", message: message.to_owned(), details: None }
 }
 
 #[cfg(test)]
@@ -183,6 +163,6 @@ mod tests {
     fn groups_need_a_user() {
         assert_eq!(Impersonation::of_headers(&HeaderMap::new()).unwrap(), None);
         let error = Impersonation::of_headers(&headers(&[(GROUP, "ops")])).unwrap_err();
-        assert_eq!(error.code, StatusCode::BAD_REQUEST);
+        assert_eq!(error.code, http::StatusCode::BAD_REQUEST);
     }
 }

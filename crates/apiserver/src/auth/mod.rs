@@ -19,7 +19,7 @@ use rbac::Authorizer;
 
 pub use attributes::{Attributes, Target};
 pub use certificate::{CertificateError, user_of_certificate};
-pub use denial::{forbidden, forbidden_object, unauthorized};
+pub use denial::{forbidden, unauthorized};
 pub use impersonation::Impersonation;
 pub use jwt::{JwtError, PublicKey, SigningKey};
 pub use service_account::{Bound, ISSUER_DEFAULT, Reference, TokenError, TokenIssuer};

@@ -170,10 +170,10 @@ impl TokenIssuer {
     }
 
     /// The document at `/.well-known/openid-configuration`.
-    pub fn configuration(&self, keys_url: &str) -> Value {
+    pub fn configuration(&self) -> Value {
         json!({
             "issuer": self.issuer,
-            "jwks_uri": keys_url,
+            "jwks_uri": format!("{}/openid/v1/jwks", self.issuer.trim_end_matches('/')),
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],

@@ -1,1 +1,17 @@
-//! CEL rules of schemas and policies.
+//! CEL rules of custom resource schemas (`x-kubernetes-validations`).
+//!
+//! Only [`engine`] and [`value`] name the CEL library; everything else works on JSON and on the types of `engine`.
+
+mod check;
+mod engine;
+mod rule;
+mod tree;
+mod value;
+mod walk;
+
+pub(crate) use rule::CompileError;
+pub(crate) use tree::Rules;
+pub(crate) use walk::{Violation, ViolationKind};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,14 @@
-//! Bodies in and out: JSON, YAML, protobuf, tables, partial metadata.
+//! Bodies in and out: content negotiation, JSON, YAML, protobuf.
+
+mod accept;
+mod answer;
+mod body;
+mod document;
+mod input;
+
+pub(crate) use accept::{Accept, Form, Transform};
+pub(crate) use answer::{json_bytes, respond};
+pub(crate) use body::read;
+pub use body::{Body, BoxError, full};
+pub(crate) use document::{Document, parse_json, parse_yaml};
+pub(crate) use input::{MediaType, document};

@@ -1,1 +1,18 @@
-//! Custom resource definitions: naming, establishing, schemas, conversion.
+//! CustomResourceDefinitions and the objects of their kinds.
+
+mod cleanup;
+mod conditions;
+mod controller;
+pub(crate) mod definition;
+mod kind;
+mod names;
+pub(crate) mod resource;
+mod scale;
+pub(crate) mod strategy;
+pub(crate) mod validate;
+mod validate_version;
+pub(crate) mod version;
+
+pub(crate) use controller::{restore, run};
+pub(crate) use kind::{Conversion, CustomKind};
+pub(crate) use scale::ScalePaths;

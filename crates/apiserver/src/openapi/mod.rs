@@ -1,1 +1,180 @@
-//! OpenAPI documents of everything that is served.
+//! OpenAPI: what objects look like and what can be done with them, in the versions that clients read.
+
+mod definitions;
+mod operation;
+#[cfg(test)]
+mod tests;
+mod v2;
+mod v3;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, LOCATION, VARY},
+};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    ApiError,
+    codec::{Body, full, json_bytes},
+    discovery::{groups, tagged},
+    query::Query,
+    registry::{Catalog, Served},
+};
+
+/// Documents that are made when they are asked for and kept while they are true.
+#[derive(Debug, Default)]
+pub(crate) struct OpenApi {
+    documents: Mutex<HashMap<String, Arc<Document>>>,
+    whole: Mutex<Option<(Arc<Catalog>, Bytes)>>,
+}
+
+/// The document of a group and version.
+#[derive(Debug)]
+struct Document {
+    /// The kinds that it was made from.
+    kinds: Vec<Served>,
+    content: Bytes,
+    hash: String,
+}
+
+impl OpenApi {
+    /// Answers a path under `/openapi`; `None` for any other path.
+    pub(crate) fn respond(
+        &self,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+        catalog: &Arc<Catalog>,
+    ) -> Option<Result<Response<Body>, ApiError>> {
+        let rest = path.trim_end_matches('/').strip_prefix("/openapi/")?;
+        if !accepts_json(headers) {
+            return Some(Err(ApiError::not_acceptable(&["application/json"])));
+        }
+        Some(match rest {
+            "v2" => Ok(tagged(headers, self.v2(catalog), "application/json")),
+            "v3" => Ok(tagged(headers, self.index(catalog), "application/json")),
+            rest => match rest.strip_prefix("v3/").and_then(|name| self.document(name, catalog)) {
+                Some(document) => Ok(versioned(&document, path, query, headers)),
+                None => Err(ApiError::no_such_path()),
+            },
+        })
+    }
+
+    fn v2(&self, catalog: &Arc<Catalog>) -> Bytes {
+        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((made_from, content)) = &*whole
+            && Arc::ptr_eq(made_from, catalog)
+        {
+            return content.clone();
+        }
+        let content = json_bytes(&v2::document(catalog));
+        *whole = Some((Arc::clone(catalog), content.clone()));
+        content
+    }
+
+    /// The list of documents, each with the hash of its content in its address.
+    fn index(&self, catalog: &Catalog) -> Bytes {
+        let paths: Map<String, Value> = names(catalog)
+            .into_iter()
+            .filter_map(|name| {
+                let hash = self.document(&name, catalog)?.hash.clone();
+                let address = format!("/openapi/v3/{name}?hash={hash}");
+                Some((name, json!({"serverRelativeURL": address})))
+            })
+            .collect();
+        json_bytes(&json!({"paths": paths}))
+    }
+
+    /// The document of a name such as `apis/apps/v1`; `None` if there is no such name.
+    fn document(&self, name: &str, catalog: &Catalog) -> Option<Arc<Document>> {
+        let kinds = kinds(name, catalog)?;
+        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = documents.get(name)
+            && same(&known.kinds, &kinds)
+        {
+            return Some(Arc::clone(known));
+        }
+        let references: Vec<&Served> = kinds.iter().collect();
+        let content =
+            if kinds.is_empty() { v3::empty_document(&format!("/{name}/")) } else { v3::document(&references) };
+        let hash = hex::encode_upper(Sha256::digest(content.as_bytes()));
+        let document = Arc::new(Document { kinds, content: content.into(), hash });
+        documents.insert(name.to_owned(), Arc::clone(&document));
+        // Documents of kinds that are gone are not kept.
+        documents.retain(|name, _| self::kinds(name, catalog).is_some());
+        Some(document)
+    }
+}
+
+fn same(left: &[Served], right: &[Served]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left.is_same(right))
+}
+
+/// The names of all documents.
+fn names(catalog: &Catalog) -> Vec<String> {
+    let mut names = vec!["api".to_owned(), "apis".to_owned(), "version".to_owned()];
+    for group in groups(catalog) {
+        if group.name.is_empty() {
+            names.extend(group.versions.iter().map(|version| format!("api/{}", version.version)));
+        } else {
+            names.push(format!("apis/{}", group.name));
+            names.extend(group.versions.iter().map(|version| format!("apis/{}/{}", group.name, version.version)));
+        }
+    }
+    names
+}
+
+/// The kinds that a document is about; none for one without resources, `None` if there is no such document.
+fn kinds(name: &str, catalog: &Catalog) -> Option<Vec<Served>> {
+    let parts: Vec<&str> = name.split('/').collect();
+    let (group, version) = match &parts[..] {
+        ["api" | "apis" | "version"] => return Some(Vec::new()),
+        ["apis", group] => return catalog.kinds().iter().any(|kind| kind.group == *group).then(Vec::new),
+        ["api", version] => ("", *version),
+        ["apis", group, version] => (*group, *version),
+        _ => return None,
+    };
+    let found = catalog.kinds().iter().filter(|kind| kind.group == group && kind.version == version);
+    let found: Vec<Served> = found.cloned().collect();
+    (!found.is_empty()).then_some(found)
+}
+
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_types = accept.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
+    accept.trim().is_empty()
+        || media_types.into_iter().any(|media_type| matches!(media_type, "application/json" | "application/*" | "*/*"))
+}
+
+/// A document under its hash never changes; without one, or under an old one, clients are sent on or asked to check.
+fn versioned(document: &Document, path: &str, query: &Query, headers: &HeaderMap) -> Response<Body> {
+    match query.get("hash") {
+        None => tagged(headers, document.content.clone(), "application/json"),
+        Some(hash) if hash == document.hash => {
+            let mut response = Response::new(full(document.content.clone()));
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
+            headers.insert(EXPIRES, HeaderValue::from_static("Fri, 31 Dec 2100 00:00:00 GMT"));
+            headers.insert(VARY, HeaderValue::from_static("Accept"));
+            let tag = format!("\"{}\"", document.hash);
+            headers.insert(ETAG, HeaderValue::from_str(&tag).expect("hexadecimal digits are a header value"));
+            response
+        }
+        Some(_) => {
+            let mut response = Response::new(Body::default());
+            *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+            let address = format!("{path}?hash={}", document.hash);
+            let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("/openapi/v3"));
+            response.headers_mut().insert(LOCATION, address);
+            response
+        }
+    }
+}

@@ -1,1 +1,34 @@
-//! The verbs, for every kind alike.
+//! The verbs on objects: from a request that may happen to an answer.
+
+mod binding;
+mod collection;
+mod conform;
+mod continue_token;
+mod create;
+mod delete;
+mod deletion;
+mod eviction;
+mod get;
+mod input;
+mod list;
+mod names;
+mod node;
+mod options;
+mod ownership;
+mod patch;
+mod prepare;
+mod render;
+mod route;
+mod scale;
+mod scope;
+mod selector;
+mod storage;
+mod update;
+mod versions;
+mod watch;
+
+pub(crate) use names::label as label_problems;
+pub use node::{NodeProxy, NodeProxyError};
+pub(crate) use route::handle;
+pub(crate) use selector::matches as label_selector_matches;
+pub(crate) use storage::prefix;

@@ -1,1 +1,9 @@
-//! Listening: TLS, HTTP/1.1 and HTTP/2, and calls within the process.
+//! The ways to the API: network connections and callers in this process.
+
+mod connection;
+mod local;
+mod tls;
+
+pub use connection::serve;
+pub use local::{Local, local};
+pub use tls::{Tls, TlsError};

@@ -1,1 +1,167 @@
-//! What kinds do beyond the common path.
+//! What differs between kinds, where a kind has behaviour of its own.
+
+mod config;
+mod job;
+mod namespace;
+mod part;
+mod pod;
+mod pod_spec;
+mod rules;
+mod service;
+mod service_ports;
+mod volume;
+mod workload;
+
+use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
+use windlass_schema::{FieldError, Kind};
+
+use crate::{
+    Api, ApiError, crd,
+    object::{Object, take_over},
+};
+
+pub(crate) use part::Part;
+pub(crate) use rules::rules;
+
+const DEFINITIONS: &str = "apiextensions.k8s.io";
+
+/// Whether status is a part of its own, which only `/status` writes.
+fn has_status(kind: &Kind) -> bool {
+    kind.subresource("status").is_some()
+}
+
+/// The fields that nobody gets to own through a subresource.
+pub(crate) fn reset_fields<'a>(kind: &Kind, subresource: &str) -> &'a [&'a str] {
+    match subresource {
+        "" if has_status(kind) => &["status"],
+        "status" => &["spec"],
+        _ => &[],
+    }
+}
+
+/// Sets what clients may not set on a new object.
+pub(crate) fn prepare_create(kind: &Kind, object: &mut Value) {
+    // A node reports its own state when it joins.
+    if has_status(kind) && !is(kind, "", "Node") {
+        remove(object, "status");
+    }
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => pod::prepare_create(object),
+        ("", "Namespace") => namespace::prepare_create(object),
+        ("", "PersistentVolume" | "PersistentVolumeClaim") => object["status"] = json!({ "phase": "Pending" }),
+        ("", "Secret") => config::encode_string_data(object),
+        ("", "Service") => object["status"] = json!({ "loadBalancer": {} }),
+        ("batch", "Job") => job::prepare_create(object),
+        (DEFINITIONS, "CustomResourceDefinition") => crd::strategy::prepare_create(object),
+        _ => {}
+    }
+}
+
+/// Keeps what an update of `part` may not change.
+pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &Value) {
+    part.restrict(kind, object, old);
+    if is(kind, "", "Secret") {
+        config::encode_string_data(object);
+    }
+    if is(kind, "", "Namespace") && part == Part::Object {
+        namespace::prepare_update(object, old);
+    }
+    if is(kind, DEFINITIONS, "CustomResourceDefinition") && part == Part::Object {
+        crd::strategy::prepare_update(object, old);
+    }
+}
+
+/// Sets what a kind shows while it is being deleted.
+pub(crate) fn prepare_delete(kind: &Kind, object: &mut Value) {
+    if is(kind, "", "Namespace") {
+        object["status"]["phase"] = "Terminating".into();
+    }
+    if is(kind, DEFINITIONS, "CustomResourceDefinition") {
+        crd::strategy::begin_deletion(object);
+    }
+}
+
+/// Whether nothing but finalizers of the metadata holds the object.
+pub(crate) fn may_go(kind: &Kind, object: &Value) -> bool {
+    !is(kind, "", "Namespace") || namespace::is_finalized(object)
+}
+
+/// How long an object may take to end; `None` for kinds that just go.
+pub(crate) fn grace_seconds(kind: &Kind, live: &Value, asked: Option<i64>) -> Option<i64> {
+    is(kind, "", "Pod").then(|| pod::grace_seconds(live, asked))
+}
+
+/// Whether what is wanted changed, and not only metadata or what is observed.
+pub(crate) fn wanted_changed(kind: &Kind, object: &Value, old: &Value) -> bool {
+    let wanted = |object: &Value| {
+        let members = object.as_object().into_iter().flatten();
+        let counts = |name: &str| match name {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => !has_status(kind),
+            _ => true,
+        };
+        let members = members.filter(|(name, _)| counts(name));
+        members.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>()
+    };
+    wanted(object) != wanted(old)
+}
+
+/// What breaks the rules of the kind.
+pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if part != Part::Object {
+        return Vec::new();
+    }
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => pod::validate(object, old),
+        ("", "Service") => service::validate(object, old),
+        ("", "ConfigMap" | "Secret") => config::validate(object, old),
+        ("", "PersistentVolumeClaim") => volume::validate_claim(object, old),
+        (DEFINITIONS, "CustomResourceDefinition") => match old {
+            Some(old) => crd::validate::update(object, old),
+            None => crd::validate::create(object),
+        },
+        ("", "ReplicationController") | ("apps", _) | ("batch", "Job") => workload::validate(kind, object, old),
+        _ => Vec::new(),
+    }
+}
+
+/// Gives the object addresses and ports. What is returned must be held until it is stored.
+pub(crate) async fn allocate(
+    api: &Api,
+    kind: &Kind,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<Option<OwnedMutexGuard<()>>, ApiError> {
+    if !is(kind, "", "Service") {
+        return Ok(None);
+    }
+    let guard = api.allocation().await;
+    let used = service::Used::of(&api.store().snapshot(), object.uid());
+    service::allocate(api.config(), &used, object, old)?;
+    Ok(Some(guard))
+}
+
+fn is(kind: &Kind, group: &str, name: &str) -> bool {
+    kind.kind == name && kind.group == group
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(members) = object.as_object_mut() {
+        members.remove(field);
+    }
+}
+
+/// Gives `object` the listed members of `old`.
+fn keep(object: &mut Value, old: &Value, fields: &[&str]) {
+    fields.iter().for_each(|field| take_over(object, old, field));
+}
+
+/// A field that must not change.
+fn immutable(object: &Value, old: &Value, pointer: &str, errors: &mut Vec<FieldError>) {
+    if object.pointer(pointer) != old.pointer(pointer) {
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        let value = object.pointer(pointer).cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(path, value, "field is immutable"));
+    }
+}

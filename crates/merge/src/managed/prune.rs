@@ -22,10 +22,17 @@ pub(super) fn prune<'o, S: Shape>(
     }
     let Some(in_last_version) = write.converted(&merged, &last.api_version)? else { return Ok(merged) };
     let mut pruned = without(&in_last_version, &named(&last.fields, &in_last_version));
-    for (version, fields) in by_version(managers, &last.api_version) {
-        pruned = with_owned(write, &in_last_version, pruned, (version, &fields))?;
+    let owned = by_version(managers, &last.api_version);
+    for (version, fields) in &owned {
+        pruned = with_owned(write, &in_last_version, pruned, (version, fields))?;
     }
-    let pruned = with_dangling(write, &in_last_version, &pruned, last)?;
+    let gone = gone(write, &in_last_version, &pruned, last)?;
+    let gone = match owned.first() {
+        // What is left empty is still there for who owns it.
+        Some((version, owned)) if *version == last.api_version => gone.difference(owned),
+        _ => gone,
+    };
+    let pruned = without(&in_last_version, &gone);
     Ok(write.converted(&pruned, write.manager.api_version)?.unwrap_or(merged))
 }
 
@@ -53,16 +60,17 @@ fn with_owned<'o, S: Shape>(
     Ok(without(&merged, &named(&merged.fields(), &merged).difference(&kept)))
 }
 
-/// Puts back what went although the manager had never applied it, such as fields inside an item that nobody owns.
-fn with_dangling<'o, S: Shape>(
+/// What the manager had applied and is gone now; other things may be gone with it, such as fields that nobody owns inside
+/// an item, and these stay.
+fn gone<S: Shape>(
     write: &Write<'_, S>,
-    merged: &View<'o, S>,
-    pruned: &View<'o, S>,
+    merged: &View<'_, S>,
+    pruned: &View<'_, S>,
     last: &Entry,
-) -> Result<View<'o, S>, ConvertError> {
-    let Some(pruned) = write.converted(pruned, &last.api_version)? else { return Ok(merged.clone()) };
+) -> Result<FieldSet, ConvertError> {
+    let Some(pruned) = write.converted(pruned, &last.api_version)? else { return Ok(FieldSet::new()) };
     let gone = named(&merged.fields(), merged).difference(&named(&pruned.fields(), merged));
-    Ok(without(merged, &gone.intersection(&named(&last.fields, merged))))
+    Ok(gone.intersection(&named(&last.fields, merged)))
 }
 
 fn named<S: Shape>(fields: &FieldSet, view: &View<'_, S>) -> FieldSet {

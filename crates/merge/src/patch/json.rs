@@ -14,6 +14,9 @@ const OPERATIONS_MAX: usize = 10_000;
 /// How many bytes all `copy` operations of a patch may make together.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
+/// How deep a patch may nest values; what is deeper than the JSON parser reads could never be read back.
+const DEPTH_MAX: usize = 100;
+
 /// Applies a JSON patch, all of it or nothing.
 ///
 /// # Errors
@@ -152,6 +155,7 @@ impl<'t> Place<'t> {
     }
 
     fn add(self, value: Value) -> Result<(), PatchError> {
+        self.check_depth(&value)?;
         let invalid = self.invalid();
         match self.container {
             Container::Map(members) => drop(members.insert(self.key, value)),
@@ -165,6 +169,7 @@ impl<'t> Place<'t> {
     }
 
     fn set(self, value: Value) -> Result<(), PatchError> {
+        self.check_depth(&value)?;
         let invalid = self.invalid();
         match self.container {
             Container::Map(members) => drop(members.insert(self.key, value)),
@@ -184,6 +189,13 @@ impl<'t> Place<'t> {
                 let index = position(&self.key, items.len()).filter(|index| *index < items.len());
                 Ok(items.remove(index.ok_or(invalid)?))
             }
+        }
+    }
+
+    fn check_depth(&self, value: &Value) -> Result<(), PatchError> {
+        match self.path.matches('/').count() + depth(value) {
+            depth if depth > DEPTH_MAX => Err(inapplicable(format!("{:?} would be {depth} levels deep", self.path))),
+            _ => Ok(()),
         }
     }
 
@@ -213,6 +225,14 @@ fn position(index: &str, length: usize) -> Option<usize> {
     match index.strip_prefix('-') {
         Some(from_end) => length.checked_sub(from_end.parse().ok()?),
         None => index.parse().ok(),
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
     }
 }
 

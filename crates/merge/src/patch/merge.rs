@@ -4,6 +4,9 @@ use serde_json::{Map, Value};
 
 /// Applies a JSON merge patch: members are merged, null removes, everything else replaces.
 ///
+/// Null says "not there" inside of lists, too: there the standard would store it, and the API servers in the field do
+/// not.
+///
 /// ```
 /// use serde_json::json;
 /// use windlass_merge::merge_patch;
@@ -14,7 +17,7 @@ use serde_json::{Map, Value};
 /// ```
 pub fn merge_patch(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
-        *target = patch.clone();
+        *target = without_nulls(patch);
         return;
     };
     if !target.is_object() {
@@ -27,5 +30,16 @@ pub fn merge_patch(target: &mut Value, patch: &Value) {
         } else {
             merge_patch(members.entry(name.as_str()).or_insert(Value::Null), value);
         }
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().filter(|(_, value)| !value.is_null());
+            members.map(|(name, value)| (name.clone(), without_nulls(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        _ => value.clone(),
     }
 }

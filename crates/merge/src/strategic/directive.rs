@@ -55,22 +55,30 @@ pub(super) fn name_of(name: &str) -> Result<Name<'_>, PatchError> {
     Ok(Name::Plain(name))
 }
 
-/// A value as it is stored where nothing was to merge with: without what only a patch has, and without nulls in maps.
-/// `None` where a directive stands in its place.
+/// A value as it is stored where nothing is to merge with: without directives and without nulls in maps. `None` where
+/// it is only there to be deleted, or to say how a list is treated.
 pub(super) fn stored(value: &Value) -> Option<Value> {
     match value {
-        Value::Object(members) if members.contains_key(PATCH) => None,
-        Value::Object(members) => {
-            let kept = members.iter().filter(|(name, value)| !value.is_null() && !is_directive(name));
-            Some(kept.filter_map(|(name, value)| Some((name.clone(), stored(value)?))).collect())
-        }
-        Value::Array(items) => Some(items.iter().filter_map(stored).collect()),
+        Value::Object(members) if members.get(PATCH).is_some_and(|patch| patch == "delete") => None,
+        Value::Object(members) => Some(Value::Object(stored_members(members))),
+        Value::Array(items) => Some(Value::Array(stored_items(items))),
         _ => Some(value.clone()),
     }
 }
 
+/// The items of a list as they are stored.
+pub(super) fn stored_items(items: &[Value]) -> Vec<Value> {
+    items.iter().filter(|item| item.get(PATCH).is_none()).filter_map(stored).collect()
+}
+
+/// The members of a map as they are stored.
+pub(super) fn stored_members(members: &Map<String, Value>) -> Map<String, Value> {
+    let kept = members.iter().filter(|(name, value)| !value.is_null() && !is_directive(name));
+    kept.filter_map(|(name, value)| Some((name.clone(), stored(value)?))).collect()
+}
+
 fn is_directive(name: &str) -> bool {
-    name == RETAIN_KEYS || [DELETE_FROM_LIST, SET_ORDER].iter().any(|prefix| name.starts_with(prefix))
+    matches!(name, PATCH | RETAIN_KEYS) || [DELETE_FROM_LIST, SET_ORDER].iter().any(|prefix| name.starts_with(prefix))
 }
 
 pub(super) fn malformed(reason: impl Into<String>) -> PatchError {

@@ -1,11 +1,13 @@
 //! Merging lists.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
-use super::directive::{Patch, malformed, patch_of, stored};
+use super::directive::{Patch, malformed, patch_of, stored_items, stored_members};
 use super::map::merge_map;
 use super::sequence;
-use crate::order;
+use crate::order::Ordered;
 use crate::patch::PatchError;
 use crate::shape::Shape;
 
@@ -31,13 +33,9 @@ pub(super) fn merge_list<S: Shape>(
 }
 
 fn merge_scalars(original: &[Value], patch: &[Value]) -> Vec<Value> {
-    let mut merged: Vec<Value> = Vec::new();
-    for item in original.iter().chain(patch) {
-        if !merged.iter().any(|known| order::same(known, item)) {
-            merged.push(item.clone());
-        }
-    }
-    sequence::arrange(merged, patch, original, None)
+    let mut known = BTreeSet::new();
+    let items = original.iter().chain(patch).filter(|item| known.insert(Ordered(item)));
+    sequence::arrange(items.cloned().collect(), patch, original, None)
 }
 
 fn merge_maps<S: Shape>(
@@ -46,7 +44,7 @@ fn merge_maps<S: Shape>(
     key: &str,
     item_shape: Option<&S>,
 ) -> Result<Vec<Value>, PatchError> {
-    let mut merged = original.to_vec();
+    let mut gone = BTreeSet::new();
     let mut patched = Vec::new();
     let mut replace = false;
     for item in patch.iter().filter_map(Value::as_object) {
@@ -54,36 +52,43 @@ fn merge_maps<S: Shape>(
             None => patched.push(item),
             Some(Patch::Replace) => replace = true,
             Some(Patch::Delete) => {
-                let gone = key_value(item, key)?;
-                merged.retain(|item| !item.get(key).is_some_and(|value| order::same(value, gone)));
+                gone.insert(Ordered(key_value(item, key)?));
             }
             Some(Patch::Merge) => return Err(malformed("$patch: merge is not supported for items of a list")),
         }
     }
     if replace {
-        return Ok(patched.into_iter().filter_map(|item| stored(&Value::Object(item.clone()))).collect());
+        return Ok(stored_items(patch));
     }
-    let remaining = merged.clone();
-    for item in &patched {
-        merge_item(&mut merged, item, key, item_shape)?;
-    }
+    let remaining = original.iter().filter(|item| !item.get(key).is_some_and(|value| gone.contains(&Ordered(value))));
+    let remaining: Vec<_> = remaining.cloned().collect();
+    let merged = merge_items(&remaining, &patched, key, item_shape)?;
     let order: Vec<_> = patched.into_iter().map(|item| Value::Object(item.clone())).collect();
     Ok(sequence::arrange(merged, &order, &remaining, Some(key)))
 }
 
-fn merge_item<S: Shape>(
-    merged: &mut Vec<Value>,
-    patch: &Map<String, Value>,
+/// Merges items into those of the same key, of which the first counts; others are appended.
+fn merge_items<S: Shape>(
+    original: &[Value],
+    patch: &[&Map<String, Value>],
     key: &str,
     shape: Option<&S>,
-) -> Result<(), PatchError> {
-    let identity = key_value(patch, key)?;
-    let same = |item: &&mut Value| item.get(key).is_some_and(|value| order::same(value, identity));
-    match merged.iter_mut().find(same) {
-        Some(Value::Object(original)) => *original = merge_map(original, patch, shape)?,
-        _ => merged.extend(stored(&Value::Object(patch.clone()))),
+) -> Result<Vec<Value>, PatchError> {
+    let mut merged = original.to_vec();
+    let mut positions: BTreeMap<Ordered<'_>, usize> = BTreeMap::new();
+    for (position, item) in original.iter().enumerate() {
+        if let Some(identity) = item.get(key) {
+            positions.entry(Ordered(identity)).or_insert(position);
+        }
     }
-    Ok(())
+    for item in patch {
+        let position = *positions.entry(Ordered(key_value(item, key)?)).or_insert(merged.len());
+        match merged.get_mut(position) {
+            Some(Value::Object(original)) => *original = merge_map(original, item, shape)?,
+            _ => merged.push(Value::Object(stored_members(item))),
+        }
+    }
+    Ok(merged)
 }
 
 fn key_value<'i>(item: &'i Map<String, Value>, key: &str) -> Result<&'i Value, PatchError> {

@@ -1,10 +1,14 @@
 //! Merging maps.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
-use super::directive::{Name, PATCH, Patch, RETAIN_KEYS, malformed, name_of, patch_of, stored};
+use super::directive::{
+    Name, PATCH, Patch, RETAIN_KEYS, malformed, name_of, patch_of, stored, stored_items, stored_members,
+};
 use super::{list, sequence};
-use crate::order;
+use crate::order::Ordered;
 use crate::patch::PatchError;
 use crate::shape::{PatchStrategy, Shape};
 
@@ -76,7 +80,8 @@ fn merge_member<S: Shape>(
 fn retain_keys(merged: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or_else(|| malformed("$retainKeys must be a list of names"))?;
-    let retained = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
+    let keys: BTreeSet<_> = keys.iter().filter_map(Value::as_str).collect();
+    let retained = |name: &str| keys.contains(name);
     for (name, value) in patch.iter().filter(|(name, _)| !name.starts_with('$')) {
         if !value.is_null() && !retained(name) {
             return Err(malformed(format!("the patch sets {name:?}, which is not in its $retainKeys")));
@@ -119,21 +124,17 @@ fn merged_list<S: Shape>(
         (None, None) => Ok(None),
         (Some(original), None) => Ok(Some(original.to_vec())),
         (Some(original), Some(patch)) if strategy.merge => list::merge_list(original, patch, field).map(Some),
-        (_, Some(patch)) => Ok(Some(patch.iter().filter_map(stored).collect())),
+        (_, Some(patch)) => Ok(Some(stored_items(patch))),
     }
 }
 
 fn delete_from(merged: &mut Map<String, Value>, list: &str, gone: &Value) -> Result<(), PatchError> {
     let gone = gone.as_array().ok_or_else(|| malformed(format!("what is deleted from {list:?} must be a list")))?;
     if let Some(items) = merged.get_mut(list).and_then(Value::as_array_mut) {
-        items.retain(|item| !gone.iter().any(|gone| order::same(gone, item)));
+        let gone: BTreeSet<_> = gone.iter().map(Ordered).collect();
+        items.retain(|item| !gone.contains(&Ordered(item)));
     }
     Ok(())
-}
-
-fn stored_members(patch: &Map<String, Value>) -> Map<String, Value> {
-    let members = patch.iter().filter(|(name, _)| *name != PATCH);
-    members.filter_map(|(name, value)| Some((name.clone(), stored(value)?))).collect()
 }
 
 fn as_list<'v>(value: Option<&'v Value>, name: &str) -> Result<Option<&'v [Value]>, PatchError> {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::node::{Items, Node, node};
+use super::node::{Node, node};
 use crate::fields::FieldSet;
 use crate::path::PathElement;
 use crate::shape::Shape;
 
-/// The value without these fields. A map or list that loses its last member goes, too.
+/// The value without these fields. What loses all that was inside stays, empty, unless it is to be removed itself.
 ///
 /// ```
 /// use serde_json::json;
@@ -18,20 +18,15 @@ use crate::shape::Shape;
 /// assert_eq!(typed::remove_items::<OpenApiShape>(&value, &fields, None), json!({"spec": {"replicas": 1}}));
 /// ```
 pub fn remove_items<S: Shape>(value: &Value, fields: &FieldSet, shape: Option<&S>) -> Value {
-    remaining(value, fields, shape).unwrap_or(Value::Null)
-}
-
-fn remaining<S: Shape>(value: &Value, fields: &FieldSet, shape: Option<&S>) -> Option<Value> {
     match node(value, shape) {
-        Node::Map(members) => {
-            let members = remaining_members(members, fields, shape);
-            (!members.is_empty()).then_some(Value::Object(members))
-        }
+        Node::Map(members) => Value::Object(remaining_members(members, fields, shape)),
         Node::List(items) => {
-            let items = remaining_items(&items, fields, shape);
-            (!items.is_empty()).then_some(Value::Array(items))
+            let shape = shape.and_then(Shape::item);
+            let left =
+                items.0.iter().filter_map(|(element, value)| remaining(value, fields, element, || shape.clone()));
+            Value::Array(left.collect())
         }
-        Node::Leaf | Node::Nothing => Some(value.clone()),
+        Node::Leaf | Node::Nothing => value.clone(),
     }
 }
 
@@ -40,27 +35,25 @@ fn remaining_members<S: Shape>(
     fields: &FieldSet,
     shape: Option<&S>,
 ) -> Map<String, Value> {
-    let mut left = Map::new();
-    for (name, value) in members {
-        let element = PathElement::field(name);
-        if fields.contains(std::slice::from_ref(&element)) {
-            continue;
-        }
-        let value = match fields.inside(&element) {
-            Some(inside) => remaining(value, inside, shape.and_then(|shape| shape.field(name)).as_ref()),
-            None => Some(value.clone()),
-        };
-        left.extend(value.map(|value| (name.clone(), value)));
-    }
-    left
-}
-
-fn remaining_items<S: Shape>(items: &Items<'_>, fields: &FieldSet, shape: Option<&S>) -> Vec<Value> {
-    let shape = shape.and_then(Shape::item);
-    let kept = items.0.iter().filter(|(element, _)| !fields.contains(std::slice::from_ref(element)));
-    let left = kept.filter_map(|(element, value)| match fields.inside(element) {
-        Some(inside) => remaining(value, inside, shape.as_ref()),
-        None => Some((*value).clone()),
+    let left = members.iter().filter_map(|(name, value)| {
+        let field = || shape.and_then(|shape| shape.field(name));
+        Some((name.clone(), remaining(value, fields, &PathElement::field(name), field)?))
     });
     left.collect()
+}
+
+/// What is left of the value at `element`; `None` where it is removed itself.
+fn remaining<S: Shape>(
+    value: &Value,
+    fields: &FieldSet,
+    element: &PathElement,
+    shape: impl Fn() -> Option<S>,
+) -> Option<Value> {
+    if fields.contains(std::slice::from_ref(element)) {
+        return None;
+    }
+    Some(match fields.inside(element) {
+        Some(inside) => remove_items(value, inside, shape().as_ref()),
+        None => value.clone(),
+    })
 }

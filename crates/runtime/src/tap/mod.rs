@@ -5,6 +5,7 @@ mod journal;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::task::{Context, Poll};
 
@@ -37,6 +38,8 @@ struct Inner {
     clock: Clock,
     metrics: Metrics,
     journal: Journal,
+    /// Set when this process must not change anything any more.
+    fenced: AtomicBool,
     intercept: RwLock<Option<Intercept>>,
     on_write: RwLock<Vec<OnWrite>>,
 }
@@ -48,6 +51,7 @@ impl Tap {
             clock,
             metrics,
             journal: Journal::default(),
+            fenced: AtomicBool::new(false),
             intercept: RwLock::default(),
             on_write: RwLock::default(),
         }))
@@ -69,6 +73,11 @@ impl Tap {
         *self.0.intercept.write().expect("no code that can panic runs under this lock") = intercept;
     }
 
+    /// Refuses all later writes: another process leads, and what this one still wants is out of date.
+    pub fn fence(&self) {
+        self.0.fenced.store(true, Ordering::SeqCst);
+    }
+
     pub(crate) fn on_write(&self, listener: OnWrite) {
         self.0.on_write.write().expect("no code that can panic runs under this lock").push(listener);
     }
@@ -76,6 +85,9 @@ impl Tap {
     async fn call(self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let uri = request.uri();
         let call = Call::parse(request.method(), uri.path(), uri.query());
+        if call.is_write() && self.0.fenced.load(Ordering::SeqCst) {
+            return Err(Fenced.into());
+        }
         let method = request.method().to_string();
         let host = uri.host().unwrap_or_default().to_owned();
         let is_dry_run = uri.query().is_some_and(|query| query.contains("dryRun="));
@@ -109,6 +121,11 @@ impl Tap {
         Ok(Response::from_parts(parts, Body::from(bytes.to_vec())))
     }
 }
+
+/// Why a write was refused on this side.
+#[derive(Debug, thiserror::Error)]
+#[error("this process no longer leads: nothing is written")]
+struct Fenced;
 
 struct Tapped {
     tap: Tap,

@@ -21,8 +21,18 @@ impl Schema {
         if !was_refused {
             errors.extend(lists::check(self, value, path));
         }
+        if self.here().raw.is_some() {
+            errors.extend(wrong_metadata(value));
+        }
         errors
     }
+}
+
+/// The metadata of a whole object has its own types, whatever the schema says.
+fn wrong_metadata(object: &Value) -> Option<FieldError> {
+    let metadata = object.get("metadata")?;
+    let error = crate::conform(crate::gojson::object_meta().name, metadata.clone()).err()?;
+    Some(FieldError::invalid("metadata", metadata.clone(), error.to_string()))
 }
 
 /// What a check found.

@@ -1,0 +1,55 @@
+//! Which plugins a server runs.
+
+use std::collections::BTreeSet;
+
+/// A plugin that can be switched off, by the name that Kubernetes gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plugin {
+    /// Namespaces must be there, and nothing begins in one that ends.
+    NamespaceLifecycle,
+    /// Defaults and bounds for what Pods and claims ask for.
+    LimitRanger,
+    /// Pods run as a service account and get its token.
+    ServiceAccount,
+    /// Pods stay on a node in trouble for a while.
+    DefaultTolerationSeconds,
+    /// The number behind the name of a priority class.
+    Priority,
+    /// Claims get the default storage class.
+    DefaultStorageClass,
+    /// Volumes and claims go only when nobody uses them; needs the controllers that see to it.
+    StorageObjectInUseProtection,
+}
+
+/// A set of plugins.
+#[derive(Clone, Debug)]
+pub struct Plugins(BTreeSet<Plugin>);
+
+impl Default for Plugins {
+    /// All that work without a controller.
+    fn default() -> Self {
+        use Plugin::{DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
+        Plugins([NamespaceLifecycle, LimitRanger, DefaultTolerationSeconds, Priority, DefaultStorageClass].into())
+    }
+}
+
+impl Plugins {
+    /// Whether `plugin` runs.
+    pub fn has(&self, plugin: Plugin) -> bool {
+        self.0.contains(&plugin)
+    }
+
+    /// Switches `plugin` on.
+    #[must_use]
+    pub fn with(mut self, plugin: Plugin) -> Self {
+        self.0.insert(plugin);
+        self
+    }
+
+    /// Switches `plugin` off.
+    #[must_use]
+    pub fn without(mut self, plugin: Plugin) -> Self {
+        self.0.remove(&plugin);
+        self
+    }
+}

@@ -1,0 +1,143 @@
+//! The objects that every cluster starts with: namespaces, RBAC policy, priority classes, the `kubernetes` Service.
+
+mod objects;
+mod policy;
+mod reconcile;
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use windlass_store::{CommitError, Snapshot, Store, Write};
+
+use crate::object::{self, Object};
+
+/// How often a start tries again when somebody else writes at the same time.
+const ATTEMPTS_MAX: usize = 10;
+
+/// What the objects of a new cluster depend on.
+#[derive(Clone, Debug)]
+pub struct Bootstrap {
+    /// Where clients find the API server; the `kubernetes` Service leads there.
+    pub endpoint: SocketAddr,
+    /// The address of the `kubernetes` Service.
+    pub service_address: std::net::IpAddr,
+    /// The certificate of the authority that signs client certificates, if there is one.
+    pub client_ca: Option<String>,
+}
+
+/// Creates what is missing and repairs what was damaged, in one commit; a cluster that has it all is not written to.
+///
+/// # Errors
+/// Those of the store.
+pub async fn bootstrap(store: &Store, bootstrap: &Bootstrap) -> Result<(), CommitError> {
+    for _ in 1..ATTEMPTS_MAX {
+        match store.commit(writes(&store.snapshot(), bootstrap)).await {
+            Err(CommitError::Precondition { .. }) => {}
+            outcome => return outcome.map(drop),
+        }
+    }
+    store.commit(writes(&store.snapshot(), bootstrap)).await.map(drop)
+}
+
+/// An object that should be there, and how one that is there already is treated.
+struct Wanted {
+    key: String,
+    object: Value,
+    reconcile: fn(live: &mut Value, wanted: &Value),
+}
+
+fn writes(snapshot: &Snapshot, bootstrap: &Bootstrap) -> Vec<Write> {
+    let mut wanted = objects::objects(bootstrap);
+    wanted.extend(policy::policy());
+    wanted.into_iter().filter_map(|wanted| write(snapshot, wanted)).collect()
+}
+
+fn write(snapshot: &Snapshot, wanted: Wanted) -> Option<Write> {
+    let Wanted { key, mut object, reconcile } = wanted;
+    let live = snapshot.get(&key).and_then(|entry| Some((entry.modified, serde_json::from_slice(&entry.value).ok()?)));
+    let Some((modified, live)) = live else {
+        object.set_meta("uid", uuid::Uuid::new_v4().to_string());
+        object.set_meta("creationTimestamp", object::now());
+        return Some(Write { key, expect: windlass_store::Expect::Any, value: Some(object.to_string().into()) });
+    };
+    let mut repaired: Value = live;
+    let before = repaired.clone();
+    reconcile(&mut repaired, &object);
+    (repaired != before).then(|| Write::update(key, modified, repaired.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Attributes, Auth, User};
+    use serde_json::json;
+
+    fn settings() -> Bootstrap {
+        Bootstrap {
+            endpoint: "127.64.0.1:6443".parse().unwrap(),
+            service_address: "127.64.0.1".parse().unwrap(),
+            client_ca: Some("CA".to_owned()),
+        }
+    }
+
+    fn read(store: &Store, key: &str) -> Value {
+        serde_json::from_slice(&store.snapshot().get(key).unwrap_or_else(|| panic!("{key} is missing")).value).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_new_cluster_has_all_in_one_commit_and_an_old_one_stays_as_it_is() {
+        let store = Store::in_memory();
+        let before = store.revision();
+        bootstrap(&store, &settings()).await.unwrap();
+        assert_eq!(store.revision().0, before.0 + 1);
+        assert_eq!(read(&store, "/core/namespaces/kube-system")["status"]["phase"], "Active");
+        assert_eq!(read(&store, "/core/services/default/kubernetes")["spec"]["clusterIP"], "127.64.0.1");
+        let revision = store.revision();
+        bootstrap(&store, &settings()).await.unwrap();
+        assert_eq!(store.revision(), revision);
+    }
+
+    #[tokio::test]
+    async fn a_new_port_reaches_the_service() {
+        let store = Store::in_memory();
+        bootstrap(&store, &settings()).await.unwrap();
+        let uid = read(&store, "/core/services/default/kubernetes").uid().to_owned();
+        let moved = Bootstrap { endpoint: "127.64.0.1:7443".parse().unwrap(), ..settings() };
+        bootstrap(&store, &moved).await.unwrap();
+        let service = read(&store, "/core/services/default/kubernetes");
+        assert_eq!(service["spec"]["ports"][0]["targetPort"], 7443);
+        assert_eq!(service.uid(), uid);
+        assert_eq!(read(&store, "/discovery.k8s.io/endpointslices/default/kubernetes")["ports"][0]["port"], 7443);
+    }
+
+    #[tokio::test]
+    async fn damaged_policy_is_repaired_and_additions_stay() {
+        let store = Store::in_memory();
+        bootstrap(&store, &settings()).await.unwrap();
+        let key = "/rbac.authorization.k8s.io/clusterroles/system:discovery";
+        let mut role = read(&store, key);
+        let own = json!({"verbs": ["get"], "nonResourceURLs": ["/mine"]});
+        role["rules"] = json!([own]);
+        let write =
+            Write { key: key.to_owned(), expect: windlass_store::Expect::Any, value: Some(role.to_string().into()) };
+        store.commit(vec![write]).await.unwrap();
+        bootstrap(&store, &settings()).await.unwrap();
+
+        let auth = Auth::new(store);
+        let ann = User::new("ann", ["people"]);
+        for path in ["/mine", "/openapi/v2", "/version"] {
+            assert!(auth.authorize(&ann, &Attributes::path("get", path)).is_ok(), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn strangers_see_health_and_version_only() {
+        let store = Store::in_memory();
+        bootstrap(&store, &settings()).await.unwrap();
+        let auth = Auth::new(store);
+        for (path, expected) in [("/healthz", true), ("/version", true), ("/metrics", false), ("/api", false)] {
+            let outcome = auth.authorize(&User::anonymous(), &Attributes::path("get", path));
+            assert_eq!(outcome.is_ok(), expected, "{path}");
+        }
+    }
+}

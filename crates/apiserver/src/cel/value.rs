@@ -1,0 +1,165 @@
+//! JSON as CEL sees it, by the schema.
+
+use std::{collections::HashMap, sync::Arc};
+
+use base64::Engine as _;
+use kube_cel::cel::{
+    Context, Program, Value as CelValue,
+    objects::{Key, Map},
+};
+use serde_json::{Map as JsonMap, Number, Value};
+
+/// Words that CEL reserves and that fields may bear all the same.
+const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Converts a value; `schema` says which strings are times, which numbers are doubles and which objects are maps.
+pub(super) fn convert(value: &Value, schema: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(value) => CelValue::Bool(*value),
+        Value::Number(number) => convert_number(number, schema),
+        Value::String(text) => convert_text(text, schema),
+        Value::Array(items) => {
+            let item = schema.get("items").unwrap_or(&Value::Null);
+            CelValue::List(Arc::new(items.iter().map(|value| convert(value, item)).collect()))
+        }
+        Value::Object(members) => convert_object(members, schema),
+    }
+}
+
+/// The size of the largest list, map or string in a value.
+pub(super) fn largest(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(largest).max().unwrap_or(0).max(items.len()),
+        Value::Object(members) => members.values().map(largest).max().unwrap_or(0).max(members.len()),
+        Value::String(text) => text.len(),
+        _ => 0,
+    }
+}
+
+/// The name of a field as rules write it.
+pub(super) fn escape(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    if !name.contains(['_', '.', '-', '/', '$']) {
+        return name.to_owned();
+    }
+    // A single underscore stays; a double one has to be told apart from the escapes.
+    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+}
+
+/// The name of a field from how rules write it.
+pub(super) fn unescape(name: &str) -> String {
+    if let Some(word) = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"))
+        && RESERVED.contains(&word)
+    {
+        return word.to_owned();
+    }
+    name.replace("__dot__", ".").replace("__dash__", "-").replace("__slash__", "/").replace("__underscores__", "__")
+}
+
+fn convert_number(number: &Number, schema: &Value) -> CelValue {
+    if schema.get("type").and_then(Value::as_str) == Some("number") {
+        return CelValue::Float(number.as_f64().unwrap_or(f64::NAN));
+    }
+    match (number.as_i64(), number.as_f64()) {
+        (Some(value), _) => CelValue::Int(value),
+        // Clients write whole numbers as 1.0 at times.
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
+        (None, Some(value)) if value.fract() == 0.0 && value.abs() < 9e18 => CelValue::Int(value as i64),
+        (None, value) => CelValue::Float(value.unwrap_or(f64::NAN)),
+    }
+}
+
+fn convert_text(text: &str, schema: &Value) -> CelValue {
+    let plain = || CelValue::String(Arc::new(text.to_owned()));
+    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+        return plain();
+    }
+    match schema.get("format").and_then(Value::as_str) {
+        Some("date-time") => through("timestamp(text)", text).unwrap_or_else(plain),
+        Some("date") => through("timestamp(text)", &format!("{text}T00:00:00Z")).unwrap_or_else(plain),
+        Some("duration") => through("duration(text)", text).unwrap_or_else(plain),
+        Some("byte") => {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+            bytes.map_or_else(|_| plain(), |bytes| CelValue::Bytes(Arc::new(bytes)))
+        }
+        _ => plain(),
+    }
+}
+
+/// Lets CEL itself read a time, so that it is read in one way only.
+fn through(expression: &str, text: &str) -> Option<CelValue> {
+    let program = Program::compile(expression).expect("the expression is a constant that parses");
+    let mut context = Context::default();
+    context.add_variable_from_value("text", text.to_owned());
+    program.execute(&context).ok()
+}
+
+fn convert_object(members: &JsonMap<String, Value>, schema: &Value) -> CelValue {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let additional = schema.get("additionalProperties").filter(|schema| **schema != Value::Bool(false));
+    let embedded = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+    let mut map = HashMap::with_capacity(members.len());
+    for (name, value) in members {
+        let (key, child) = match (properties.and_then(|known| known.get(name)), additional) {
+            (Some(child), _) => (escape(name), child),
+            (None, Some(child)) => (name.clone(), child),
+            (None, None) if embedded && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") => {
+                (name.clone(), &Value::Null)
+            }
+            // What the schema does not declare, rules cannot see.
+            (None, None) if properties.is_some() => continue,
+            (None, None) => (escape(name), &Value::Null),
+        };
+        if value.is_null() && child.get("nullable") != Some(&Value::Bool(true)) && additional.is_none() {
+            continue;
+        }
+        map.insert(Key::String(Arc::new(key)), convert(value, child));
+    }
+    CelValue::Map(Map { map: Arc::new(map) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_names_survive_escaping() {
+        let rows = [
+            ("size", "size"),
+            ("namespace", "__namespace__"),
+            ("a-b", "a__dash__b"),
+            ("a.b/c", "a__dot__b__slash__c"),
+            ("a__b", "a__underscores__b"),
+            ("a_b", "a_b"),
+        ];
+        for (name, escaped) in rows {
+            assert_eq!(escape(name), escaped);
+            assert_eq!(unescape(escaped), name);
+        }
+    }
+}

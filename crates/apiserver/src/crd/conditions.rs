@@ -1,0 +1,30 @@
+//! The conditions of a definition.
+
+use serde_json::{Value, json};
+
+use super::definition::Condition;
+use crate::object::now;
+
+/// Writes a condition; its time changes with its status only.
+pub(super) fn set(definition: &mut Value, mut condition: Condition) {
+    let status =
+        definition.as_object_mut().expect("a definition is a map").entry("status").or_insert_with(|| json!({}));
+    if !status.is_object() {
+        *status = json!({});
+    }
+    let list = status.as_object_mut().expect("made a map above").entry("conditions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let list = list.as_array_mut().expect("made a list above");
+    let known = list.iter().position(|known| known.get("type").and_then(Value::as_str) == Some(&condition.r#type));
+    let old = known.map(|index| &list[index]);
+    let text = |member: &str| old.and_then(|old| old.get(member)).and_then(Value::as_str).unwrap_or_default();
+    condition.last_transition_time =
+        if text("status") == condition.status { text("lastTransitionTime").to_owned() } else { now() };
+    let value = serde_json::to_value(condition).expect("a condition is made of texts");
+    match known {
+        Some(index) => list[index] = value,
+        None => list.push(value),
+    }
+}

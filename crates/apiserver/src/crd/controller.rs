@@ -1,0 +1,243 @@
+//! The controller of definitions: names, establishing, deletion.
+//!
+//! It reacts to commits and decides from what is stored alone, so that a restart goes on where it stopped.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass_schema::builtin;
+use windlass_store::{CommitError, Snapshot, Store, WatchError, Write};
+
+use super::{
+    cleanup, conditions,
+    definition::{CLEANUP_FINALIZER, Condition, Definition, GROUP, Names, RESOURCE},
+    kind::{self, KindError},
+    names::{self, Accepted, Taken},
+};
+use crate::{codec::json_bytes, registry::Registry};
+
+/// The prefix of the keys of definitions.
+pub(super) fn prefix() -> String {
+    format!("/{GROUP}/{RESOURCE}/")
+}
+
+/// Serves the kinds of all established definitions; to be done before the first request.
+pub(crate) fn restore(snapshot: &Snapshot, registry: &Registry) {
+    for (_, entry) in snapshot.range(&prefix(), None) {
+        let Ok(definition) = serde_json::from_slice::<Definition>(&entry.value) else { continue };
+        if definition.is("Established") {
+            serve(registry, &definition);
+        }
+    }
+}
+
+/// Runs the controller until `stop`.
+pub(crate) async fn run(store: Store, registry: Arc<Registry>, stop: CancellationToken) {
+    let mut controller =
+        Controller { store, registry, known: BTreeMap::new(), cleanups: JoinSet::new(), cleaning: BTreeSet::new() };
+    while let Some(()) = stop.run_until_cancelled(controller.follow()).await {
+        tracing::debug!("following definitions from the start again");
+    }
+}
+
+fn serve(registry: &Registry, definition: &Definition) -> bool {
+    match kind::kinds(definition) {
+        Ok(kinds) => {
+            registry.serve(&definition.metadata.name, kinds);
+            true
+        }
+        Err(error) => {
+            refused(definition, &error);
+            false
+        }
+    }
+}
+
+fn refused(definition: &Definition, error: &KindError) {
+    tracing::warn!(
+        definition = definition.metadata.name,
+        error = error as &dyn std::error::Error,
+        "the definition cannot be served"
+    );
+}
+
+struct Controller {
+    store: Store,
+    registry: Arc<Registry>,
+    /// What is served, by the name of the definition: only a change of it makes new kinds.
+    known: BTreeMap<String, Basis>,
+    cleanups: JoinSet<String>,
+    cleaning: BTreeSet<String>,
+}
+
+/// What the kinds of a definition are made from.
+#[derive(Clone, Debug, PartialEq)]
+struct Basis {
+    spec: Value,
+    names: Names,
+    deleting: bool,
+}
+
+impl Controller {
+    /// Brings everything up to date, then follows commits; returns if it fell behind.
+    async fn follow(&mut self) {
+        let snapshot = self.store.snapshot();
+        let Ok(mut watch) = self.store.watch(&prefix(), snapshot.revision()) else { return };
+        let stored: Vec<String> = snapshot.range(&prefix(), None).map(|(key, _)| name_of(key)).collect();
+        let gone: Vec<String> = self.known.keys().filter(|name| !stored.contains(name)).cloned().collect();
+        for name in stored.iter().chain(&gone) {
+            self.sync(name).await;
+        }
+        loop {
+            tokio::select! {
+                event = watch.next() => match event {
+                    Ok(event) => self.changed(&name_of(&event.key)).await,
+                    Err(WatchError::Closed) => return std::future::pending().await,
+                    Err(_) => return,
+                },
+                Some(done) = self.cleanups.join_next() => {
+                    if let Ok(name) = done {
+                        self.cleaning.remove(&name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at a definition, and at those that wait for a name that it may have given up.
+    async fn changed(&mut self, name: &str) {
+        self.sync(name).await;
+        let group = name.split_once('.').map_or("", |(_, group)| group);
+        let snapshot = self.store.snapshot();
+        let waiting: Vec<String> = definitions(&snapshot)
+            .filter(|(other, definition)| {
+                other != name && definition.spec.group == group && !definition.is("NamesAccepted")
+            })
+            .map(|(other, _)| other)
+            .collect();
+        for name in waiting {
+            self.sync(&name).await;
+        }
+    }
+
+    async fn sync(&mut self, name: &str) {
+        // Another writer may be faster; its commit brings us back here.
+        let snapshot = self.store.snapshot();
+        let key = format!("{}{name}", prefix());
+        let entry = snapshot.get(&key);
+        let Some((entry, object)) =
+            entry.and_then(|entry| Some((entry, serde_json::from_slice::<Value>(&entry.value).ok()?)))
+        else {
+            self.known.remove(name);
+            self.registry.serve(name, Vec::new());
+            return;
+        };
+        let Ok(definition) = Definition::read(&object) else { return };
+        let accepted = names::accept(&definition, &taken(&snapshot, &definition));
+        let may_serve = definition.is("Established") || accepted.condition.status == "True";
+        let served = may_serve && self.serve(&object, &definition, &accepted);
+        let next = with_status(&object, &definition, accepted, served);
+        if next != object {
+            // Discovery, OpenAPI and the handlers know the kind by now: whoever sees the condition can rely on it.
+            match self.store.commit(vec![Write::update(&key, entry.modified, json_bytes(&next))]).await {
+                Ok(_) | Err(CommitError::Precondition { .. }) => {}
+                Err(error) => tracing::error!(definition = name, %error, "the status of the definition was not stored"),
+            }
+        }
+        if definition.is_deleting() && definition.metadata.finalizers.iter().any(|it| it == CLEANUP_FINALIZER) {
+            self.clean_up(name);
+        }
+    }
+
+    /// Serves a definition unless what its kinds are made from is as before.
+    fn serve(&mut self, object: &Value, definition: &Definition, accepted: &Accepted) -> bool {
+        let name = &definition.metadata.name;
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        let basis = Basis { spec, names: accepted.names.clone(), deleting: definition.is_deleting() };
+        if self.known.get(name) == Some(&basis) {
+            return true;
+        }
+        let mut definition = definition.clone();
+        definition.status.accepted_names = accepted.names.clone();
+        let served = serve(&self.registry, &definition);
+        if served {
+            self.known.insert(name.clone(), basis);
+        }
+        served
+    }
+
+    fn clean_up(&mut self, name: &str) {
+        if self.cleaning.insert(name.to_owned()) {
+            let (store, name) = (self.store.clone(), name.to_owned());
+            self.cleanups.spawn(async move {
+                cleanup::run(&store, &name).await;
+                name
+            });
+        }
+    }
+}
+
+fn name_of(key: &str) -> String {
+    key.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn definitions(snapshot: &Snapshot) -> impl Iterator<Item = (String, Definition)> {
+    let stored: Vec<_> =
+        snapshot.range(&prefix(), None).map(|(key, entry)| (name_of(key), entry.value.clone())).collect();
+    stored.into_iter().filter_map(|(name, value)| Some((name, serde_json::from_slice(&value).ok()?)))
+}
+
+/// The names that others of the same group have.
+fn taken(snapshot: &Snapshot, definition: &Definition) -> Taken {
+    let mut taken = Taken::default();
+    for kind in builtin().kinds().iter().filter(|kind| kind.group == definition.spec.group) {
+        taken.add(&Names {
+            plural: kind.plural.clone(),
+            singular: kind.singular.clone(),
+            short_names: kind.short_names.clone(),
+            kind: kind.kind.clone(),
+            list_kind: kind.list_kind.clone(),
+            categories: Vec::new(),
+        });
+    }
+    let group = definition.spec.group.as_str();
+    for (name, other) in definitions(snapshot) {
+        if name != definition.metadata.name && other.spec.group == group {
+            taken.add(&other.status.accepted_names);
+        }
+    }
+    taken
+}
+
+/// The definition with the status that it should have.
+fn with_status(object: &Value, definition: &Definition, accepted: Accepted, served: bool) -> Value {
+    let mut next = object.clone();
+    let names_accepted = accepted.condition.status == "True";
+    conditions::set(&mut next, accepted.condition);
+    if !definition.is("Established") {
+        let (status, reason, message) = match (names_accepted, served) {
+            (true, true) => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+            (true, false) => ("False", "Installing", "the initial names have been accepted"),
+            (false, _) => ("False", "NotAccepted", "not all names are accepted"),
+        };
+        let condition = Condition {
+            r#type: "Established".into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            ..Condition::default()
+        };
+        conditions::set(&mut next, condition);
+    }
+    next["status"]["acceptedNames"] = serde_json::to_value(accepted.names).expect("names are texts");
+    next
+}
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! The way of a request: who asks, may they, what do they want; and every failure as a `Status`.
+
+use std::time::Instant;
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::RETRY_AFTER};
+use serde_json::json;
+
+use crate::{
+    Api, ApiError, Body, Subject,
+    auth::{Peer, User},
+    codec::{Accept, Form, Transform, full, respond},
+    discovery,
+    request::{RequestInfo, Verb},
+    rest,
+    system::Observation,
+};
+
+/// Answers one request.
+pub(crate) async fn handle(api: Api, request: Request<Body>, peer: Peer) -> Response<Body> {
+    let started = Instant::now();
+    let _in_flight = api.system().metrics.begin();
+    let info = RequestInfo::new(request.method(), request.uri());
+    let headers = request.headers().clone();
+    let response = match answer(&api, request, &peer, &info).await {
+        Ok(response) => response,
+        Err(error) => failure(&error, &headers, &info),
+    };
+    observe(&api, &info, &response, started);
+    response
+}
+
+async fn answer(
+    api: &Api,
+    request: Request<Body>,
+    peer: &Peer,
+    info: &RequestInfo,
+) -> Result<Response<Body>, ApiError> {
+    let user = api.auth().authenticate(peer, request.headers())?;
+    let method = request.method().as_str().to_ascii_lowercase();
+    api.auth().authorize(&user, &info.attributes(&method))?;
+    if info.resource.is_some() {
+        return rest::handle(api, user, info, request).await;
+    }
+    outside(api, &user, info, request.headers())
+}
+
+/// Answers a path outside of the resource tree.
+fn outside(api: &Api, _user: &User, info: &RequestInfo, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
+    if !matches!(info.method, Method::GET | Method::HEAD) {
+        return Err(ApiError::method_not_allowed(Subject { group: "", resource: &info.path }, info.method.as_str()));
+    }
+    if let Some(response) = api.system().respond(&info.path, &info.query, api.auth(), api.store()) {
+        return Ok(response.map(full));
+    }
+    let catalog = api.registry().catalog();
+    if let Some(result) = discovery::respond(&info.path, headers, &catalog, &api.config().address) {
+        return result;
+    }
+    if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {
+        return result;
+    }
+    match info.path.as_str() {
+        "/" => Ok(respond(StatusCode::OK, &json!({ "paths": PATHS }), &Accept::JSON)),
+        _ => Err(ApiError::no_such_path()),
+    }
+}
+
+const PATHS: [&str; 9] =
+    ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
+
+/// The answer that tells of a failure.
+fn failure(error: &ApiError, headers: &HeaderMap, info: &RequestInfo) -> Response<Body> {
+    if error.code.is_server_error() {
+        tracing::warn!(path = info.path, code = error.code.as_u16(), message = error.message, "a request failed");
+    }
+    let accept = Accept::new(headers, &info.query).unwrap_or(Accept::JSON);
+    let accept = Accept { transform: Transform::None, form: Form::Json, ..accept };
+    let mut response = respond(error.code, &error.status(), &accept);
+    if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after_seconds) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn observe(api: &Api, info: &RequestInfo, response: &Response<Body>, started: Instant) {
+    let Some(request) = &info.resource else { return };
+    // The time of a watch says how long its client cared, not how fast the server is.
+    let duration = (request.verb != Verb::Watch).then(|| started.elapsed());
+    api.system().metrics.observe(&Observation {
+        verb: request.verb.as_str(),
+        group: &request.group,
+        resource: &request.resource,
+        subresource: &request.subresource,
+        code: response.status().as_u16(),
+        duration,
+    });
+}

@@ -1,0 +1,204 @@
+//! Which kinds are served: the built-in ones and those of established CustomResourceDefinitions.
+
+use std::{
+    collections::HashMap,
+    ops::Deref,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use tokio::sync::watch;
+use windlass_schema::{Kind, builtin};
+
+use crate::crd::CustomKind;
+
+/// A kind that is served, and what only custom kinds have.
+///
+/// It is a cheap handle; its fields are those of the [`Kind`].
+#[derive(Clone, Debug)]
+pub struct Served {
+    kind: Arc<Kind>,
+    custom: Option<Arc<CustomKind>>,
+}
+
+impl Served {
+    /// A built-in kind.
+    pub(crate) fn builtin(kind: Arc<Kind>) -> Self {
+        Self { kind, custom: None }
+    }
+
+    /// A custom kind in one of its versions.
+    pub(crate) fn custom_kind(kind: Arc<Kind>, custom: Arc<CustomKind>) -> Self {
+        Self { kind, custom: Some(custom) }
+    }
+
+    /// The kind, shared.
+    pub fn kind(&self) -> &Arc<Kind> {
+        &self.kind
+    }
+
+    /// What only custom kinds have; `None` for built-in ones.
+    pub(crate) fn custom(&self) -> Option<&Arc<CustomKind>> {
+        self.custom.as_ref()
+    }
+
+    /// Whether both are the same kind with the same schema.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.kind, &other.kind)
+    }
+}
+
+impl Deref for Served {
+    type Target = Kind;
+
+    fn deref(&self) -> &Kind {
+        &self.kind
+    }
+}
+
+/// All kinds that are served at one moment.
+#[derive(Debug)]
+pub struct Catalog {
+    served: Vec<Served>,
+    by_resource: HashMap<String, usize>,
+}
+
+impl Catalog {
+    fn new(custom: &[(String, Vec<Served>)]) -> Self {
+        let builtin = builtin().kinds().iter().cloned().map(Served::builtin);
+        let served: Vec<Served> = builtin.chain(custom.iter().flat_map(|(_, kinds)| kinds.iter().cloned())).collect();
+        let by_resource = served
+            .iter()
+            .enumerate()
+            // Built-in kinds come first and stay: a definition cannot take their place.
+            .rev()
+            .map(|(index, kind)| (resource_key(&kind.group, &kind.version, &kind.plural), index))
+            .collect();
+        Self { served, by_resource }
+    }
+
+    /// The kinds: built-in ones in the order of discovery, then custom ones by the name of their definition.
+    pub fn kinds(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// The kind behind a path.
+    pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<&Served> {
+        self.by_resource.get(&resource_key(group, version, plural)).map(|index| &self.served[*index])
+    }
+
+    /// The kind of an object.
+    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Served> {
+        self.served.iter().find(|served| served.kind.kind == kind && served.version == version && served.group == group)
+    }
+}
+
+fn resource_key(group: &str, version: &str, plural: &str) -> String {
+    format!("{group}/{version}/{plural}")
+}
+
+/// The catalog that is in force, and word of its changes.
+#[derive(Debug)]
+pub struct Registry {
+    state: RwLock<State>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    catalog: Arc<Catalog>,
+    /// Kinds by the name of the definition that made them, in order.
+    custom: Vec<(String, Vec<Served>)>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// The built-in kinds.
+    pub fn new() -> Self {
+        let state = State { catalog: Arc::new(Catalog::new(&[])), custom: Vec::new() };
+        Self { state: RwLock::new(state), changes: watch::Sender::new(0) }
+    }
+
+    /// What is served now; it does not change under its holder.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).catalog)
+    }
+
+    /// The kind behind a path.
+    pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
+        self.catalog().lookup(group, version, plural).cloned()
+    }
+
+    /// The kind of an object.
+    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<Served> {
+        self.catalog().by_kind(group, version, kind).cloned()
+    }
+
+    /// Tells of changes: the number grows with each.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Serves the kinds of a definition in place of those that it had; none withdraws it.
+    pub(crate) fn serve(&self, definition: &str, kinds: Vec<Served>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let position = state.custom.binary_search_by(|(name, _)| name.as_str().cmp(definition));
+        match (position, kinds.is_empty()) {
+            (Ok(index), true) => drop(state.custom.remove(index)),
+            (Ok(index), false) => state.custom[index].1 = kinds,
+            (Err(_), true) => return,
+            (Err(index), false) => state.custom.insert(index, (definition.to_owned(), kinds)),
+        }
+        state.catalog = Arc::new(Catalog::new(&state.custom));
+        drop(state);
+        self.changes.send_modify(|number| *number += 1);
+    }
+
+    /// The kinds that a definition has made.
+    pub(crate) fn of_definition(&self, definition: &str) -> Vec<Served> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let position = state.custom.binary_search_by(|(name, _)| name.as_str().cmp(definition));
+        position.map(|index| state.custom[index].1.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(group: &str, plural: &str) -> Served {
+        let mut kind = Kind::clone(builtin().find("", "v1", "configmaps").unwrap());
+        kind.group = group.to_owned();
+        kind.plural = plural.to_owned();
+        Served::builtin(Arc::new(kind))
+    }
+
+    #[test]
+    fn definitions_come_and_go() {
+        let registry = Registry::new();
+        let mut changes = registry.changes();
+        assert!(registry.lookup("apps", "v1", "deployments").is_some());
+        assert!(registry.lookup("example.com", "v1", "things").is_none());
+        registry.serve("things.example.com", vec![kind("example.com", "things")]);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        assert_eq!(registry.lookup("example.com", "v1", "things").unwrap().plural, "things");
+        registry.serve("things.example.com", vec![]);
+        assert!(registry.lookup("example.com", "v1", "things").is_none());
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        registry.serve("things.example.com", vec![]);
+        assert!(!changes.has_changed().unwrap(), "nothing changed");
+    }
+
+    #[test]
+    fn built_in_kinds_cannot_be_replaced() {
+        let registry = Registry::new();
+        registry.serve("deployments.apps", vec![kind("apps", "deployments")]);
+        assert_eq!(registry.lookup("apps", "v1", "deployments").unwrap().kind().kind, "Deployment");
+    }
+}

@@ -1,0 +1,79 @@
+//! The binding subresource: a scheduler gives a Pod its node.
+
+use http::{Request, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    scope::Scope,
+    update::{self, Changed},
+};
+use crate::{
+    ApiError, Subject,
+    codec::{Body, document, read, respond},
+    object::{Object, now},
+    strategy::Part,
+};
+
+/// Answers a POST to `pods/NAME/binding`.
+pub(crate) async fn bind(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let binding = document(&scope.headers, &body)?.value;
+    let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if node.is_empty() {
+        let error = windlass_schema::FieldError::required("target.name", "");
+        let kind = Subject { group: "", resource: "Binding" };
+        return Err(ApiError::invalid_fields(kind, &scope.request.name, vec![error]));
+    }
+    let transform = |live: Option<&Value>| {
+        let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
+        bound(live, &binding, &node).map(|object| Changed { object, owned: false })
+    };
+    update::update(scope, Part::Binding, false, &transform).await?;
+    let success = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
+    Ok(respond(StatusCode::CREATED, &success, &scope.accept))
+}
+
+/// The Pod on its node.
+fn bound(live: &Value, binding: &Value, node: &str) -> Result<Value, ApiError> {
+    let conflict =
+        |why: String| Err(ApiError::conflict(Subject { group: "", resource: "pods/binding" }, live.name(), why));
+    if live.is_deleting() {
+        return conflict(format!("pod {} is being deleted, cannot be assigned to a host", live.name()));
+    }
+    if let Some(current) = live.pointer("/spec/nodeName").and_then(Value::as_str).filter(|name| !name.is_empty()) {
+        return conflict(format!("pod {} is already assigned to node {current:?}", live.name()));
+    }
+    if live.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
+        return conflict(format!("pod {} has non-empty .spec.schedulingGates", live.name()));
+    }
+    if !binding.uid().is_empty() && binding.uid() != live.uid() {
+        return conflict(format!("the UID in the binding ({}) does not match ({})", binding.uid(), live.uid()));
+    }
+    let mut object = live.clone();
+    object["spec"]["nodeName"] = node.into();
+    let condition =
+        json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now() });
+    let status = object.as_object_mut().expect("a Pod is a map").entry("status").or_insert_with(|| json!({}));
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    let others = conditions.filter(|condition| condition["type"] != "PodScheduled").cloned();
+    status["conditions"] = others.chain([condition]).collect();
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_bound_once() {
+        let pod = json!({"metadata": {"name": "p", "uid": "1"}, "spec": {}, "status": {"conditions": [
+            {"type": "PodScheduled", "status": "False"}, {"type": "Ready", "status": "False"}]}});
+        let once = bound(&pod, &json!({}), "n").unwrap();
+        assert_eq!(once["spec"]["nodeName"], "n");
+        let conditions = once["status"]["conditions"].as_array().unwrap();
+        assert_eq!(conditions.len(), 2);
+        assert_eq!((&conditions[1]["type"], &conditions[1]["status"]), (&json!("PodScheduled"), &json!("True")));
+        assert_eq!(bound(&once, &json!({}), "m").unwrap_err().code, 409);
+        assert_eq!(bound(&pod, &json!({"metadata": {"uid": "2"}}), "n").unwrap_err().code, 409);
+    }
+}

@@ -1,0 +1,81 @@
+//! Objects as their kind has them: known fields only, in canonical form, with defaults.
+
+use serde_json::Value;
+
+use crate::{
+    ApiError,
+    crd::resource::{self, Checked},
+    registry::Served,
+    strategy::Part,
+};
+
+/// Fills in or checks `apiVersion` and `kind`.
+pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiError> {
+    let (api_version, name) = (kind.api_version(), kind.kind().kind.as_str());
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (found_version, found_kind) = (text("apiVersion"), text("kind"));
+    if !kind.is_builtin() && (found_kind.is_empty() || found_version.is_empty()) {
+        let missing = if found_kind.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(ApiError::bad_request(format!("Object '{missing}' is missing in the body of the request")));
+    }
+    if !found_version.is_empty() && found_version != api_version {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({found_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    if !found_kind.is_empty() && found_kind != name {
+        return Err(ApiError::bad_request(format!(
+            "{found_kind} in version {:?} cannot be handled as a {name}: the kind does not match",
+            kind.version
+        )));
+    }
+    let Some(members) = object.as_object_mut() else {
+        return Err(ApiError::bad_request("the object provided is unrecognized: it is not a map"));
+    };
+    members.insert("apiVersion".to_owned(), api_version.into());
+    members.insert("kind".to_owned(), name.into());
+    Ok(())
+}
+
+/// The object in canonical form, and the paths of the fields that its kind does not have.
+pub(crate) fn read(kind: &Served, mut object: Value) -> Result<(Value, Vec<String>), ApiError> {
+    if kind.custom().is_some() {
+        let unknown = prune(kind, &mut object);
+        return Ok((object, unknown));
+    }
+    match windlass_schema::conform(&kind.definition, object) {
+        Ok(conformed) => Ok((conformed.object, conformed.unknown)),
+        Err(why) => Err(ApiError::bad_request(format!(
+            "{name} in version {:?} cannot be handled as a {name}: {why}",
+            kind.version,
+            name = kind.kind().kind,
+        ))),
+    }
+}
+
+/// The paths of the fields that the kind does not have.
+pub(crate) fn unknown_fields(kind: &Served, object: &Value) -> Vec<String> {
+    prune(kind, &mut object.clone())
+}
+
+/// Drops the fields that the kind does not have, and names them.
+pub(crate) fn prune(kind: &Served, object: &mut Value) -> Vec<String> {
+    kind.schema.prune(object)
+}
+
+/// Adds the defaults of the kind.
+pub(crate) fn default(kind: &Served, object: &mut Value) {
+    match kind.custom() {
+        Some(_) => kind.schema.default(object),
+        None => windlass_schema::defaults(kind, object),
+    }
+}
+
+/// Checks the object against the schema and the rules of its kind.
+pub(crate) fn validate(kind: &Served, part: Part, object: &Value, old: Option<&Value>) -> Checked {
+    match (kind.custom(), old) {
+        (None, _) => Checked::default(),
+        (Some(custom), Some(old)) if part == Part::Status => resource::validate_status(kind, custom, object, old),
+        (Some(custom), old) => resource::validate(kind, custom, object, old),
+    }
+}

@@ -1,0 +1,106 @@
+//! Creating objects.
+
+use http::{Request, Response, StatusCode};
+use serde_json::Value;
+use windlass_store::{CommitError, Write};
+
+use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
+use crate::{
+    ApiError,
+    admission::Operation,
+    codec::{Body, read},
+    object::Object,
+    reviews,
+    strategy::{self, Part},
+};
+
+/// How often a made-up name may clash before the client is told.
+const GENERATED_NAME_TRIES: usize = 8;
+
+/// Answers a POST to a collection.
+pub(crate) async fn create(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let object = Changed { object: input::object(scope, &body)?, owned: false };
+    let created = create_object(scope, object).await?;
+    scope.answer(StatusCode::CREATED, &created)
+}
+
+/// Stores a new object; a made-up name that is taken is made up again.
+pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, ApiError> {
+    let Changed { object, owned } = new;
+    let generated = object.name().is_empty() && !object.meta("generateName").is_empty();
+    for _ in 1..GENERATED_NAME_TRIES {
+        match create_once(scope, object.clone(), owned).await {
+            Err(error) if generated && error.is_already_exists() => {}
+            result => return result,
+        }
+    }
+    create_once(scope, object, owned).await
+}
+
+async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Value, ApiError> {
+    prepare::for_create(scope, &mut object)?;
+    prepare::complete(scope, &mut object)?;
+    let name = object.name().to_owned();
+    let mut review = scope.review(Operation::Create, &name, object, Value::Null);
+    scope.api.admission().mutate(&mut review).await?;
+    let mut object = std::mem::take(&mut review.object);
+    prepare::complete(scope, &mut object)?;
+    let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?;
+    if !owned {
+        ownership::update(scope, None, &mut object)?;
+    }
+    prepare::validate(scope, Part::Object, &object, None)?;
+    review.object = object;
+    scope.api.admission().validate(&mut review).await?;
+    let warnings = std::mem::take(&mut review.warnings);
+    let object = std::mem::take(&mut review.object);
+    warnings.into_iter().for_each(|warning| scope.warn(warning));
+    insert(scope, object).await
+}
+
+async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
+    let key = storage::key(&scope.kind, scope.namespace(), object.name());
+    if scope.options.dry_run {
+        return match scope.api.store().snapshot().get(&key) {
+            Some(_) => Err(taken(scope, object.name(), &key)),
+            None => Ok(object),
+        };
+    }
+    match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object)?)]).await {
+        Ok(revision) => {
+            object.set_meta("resourceVersion", revision.to_string());
+            Ok(object)
+        }
+        Err(CommitError::Precondition { .. }) => Err(taken(scope, object.name(), &key)),
+        Err(error) => Err(storage::store_error(error)),
+    }
+}
+
+/// The name is taken; maybe not for long.
+fn taken(scope: &Scope, name: &str, key: &str) -> ApiError {
+    let mut error = ApiError::already_exists(scope.subject(), name);
+    let snapshot = scope.api.store().snapshot();
+    let existing = snapshot.get(key).and_then(|entry| storage::decode(&scope.kind, entry).ok());
+    if existing.is_some_and(|existing| existing.is_deleting()) {
+        error.message = format!("object is being deleted: {}", error.message);
+    }
+    error
+}
+
+/// Answers a review: an object that is judged and given back, but not stored.
+pub(crate) async fn review(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let object = input::object(scope, &body)?;
+    let answered = reviews::answer(scope.api.auth(), &scope.user, &scope.kind.plural, scope.namespace(), object)?;
+    scope.answer(StatusCode::CREATED, &answered)
+}
+
+/// Answers a request for a token of a service account.
+pub(crate) async fn token(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let object = crate::codec::document(&scope.headers, &body)?.value;
+    let (auth, store) = (scope.api.auth(), scope.api.store());
+    let answered = reviews::request_token(auth, store, scope.namespace(), &scope.request.name, object)?;
+    scope.answer(StatusCode::CREATED, &answered)
+}

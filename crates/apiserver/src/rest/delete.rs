@@ -1,0 +1,120 @@
+//! Deleting one object.
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_store::{CommitError, Write};
+
+use super::{
+    deletion::{Deletion, decide},
+    get,
+    options::DeleteOptions,
+    scope::Scope,
+    storage,
+};
+use crate::{
+    ApiError,
+    admission::Operation,
+    codec::{Body, document, read},
+    object::Object,
+    strategy,
+};
+
+/// How often a delete is tried again when the object changes under it.
+const TRIES_MAX: usize = 32;
+
+/// Answers a DELETE of one object.
+pub(crate) async fn delete(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let options = options(scope, &body)?;
+    let deleted = delete_object(scope, &scope.request.name, &options).await?;
+    if !deleted.gone || strategy::rules(&scope.kind).returns_deleted {
+        return scope.answer(StatusCode::OK, &deleted.object);
+    }
+    Ok(crate::codec::respond(StatusCode::OK, &success(scope, &deleted.object), &scope.accept))
+}
+
+/// The options in the body or the query.
+pub(crate) fn options(scope: &Scope, body: &Bytes) -> Result<DeleteOptions, ApiError> {
+    let body = if body.is_empty() { None } else { Some(document(&scope.headers, body)?.value) };
+    DeleteOptions::new(&scope.query, body.as_ref())
+}
+
+fn success(scope: &Scope, object: &Value) -> Value {
+    let mut details = json!({ "name": object.name(), "kind": scope.kind.plural, "uid": object.uid() });
+    if !scope.kind.group.is_empty() {
+        details["group"] = Value::from(scope.kind.group.as_str());
+    }
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
+}
+
+/// What a delete left.
+#[derive(Debug)]
+pub(crate) struct Deleted {
+    pub(crate) object: Value,
+    /// Whether it is no longer stored.
+    pub(crate) gone: bool,
+}
+
+/// Deletes the object `name`, or marks it.
+pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    for _ in 0..TRIES_MAX {
+        let live = get::live(scope, name)?;
+        check_preconditions(scope, &live, options)?;
+        let mut review = scope.review(Operation::Delete, name, Value::Null, live);
+        review.dry_run |= options.dry_run;
+        scope.api.admission().mutate(&mut review).await?;
+        scope.api.admission().validate(&mut review).await?;
+        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| scope.warn(warning));
+        let live = std::mem::take(&mut review.old);
+        let decision = decide(&scope.kind, &live, options, Timestamp::now());
+        let dry_run = options.dry_run || scope.options.dry_run;
+        if let Some(deleted) = perform(scope, live, decision, dry_run).await? {
+            return Ok(deleted);
+        }
+    }
+    Err(ApiError::modified(scope.subject(), name))
+}
+
+/// `None` if the object changed in between.
+async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) -> Result<Option<Deleted>, ApiError> {
+    let key = storage::key(&scope.kind, scope.namespace(), live.name());
+    let revision = live.resource_version().parse().map(windlass_store::Revision).map_err(ApiError::internal)?;
+    let (write, mut object, gone) = match decision {
+        Deletion::Pending => return Ok(Some(Deleted { object: live, gone: false })),
+        Deletion::Remove => (Write::delete(key, revision), live, true),
+        Deletion::Mark(object) => (Write::update(key, revision, storage::encode(&scope.kind, &object)?), object, false),
+    };
+    if dry_run {
+        return Ok(Some(Deleted { object, gone }));
+    }
+    match scope.api.store().commit(vec![write]).await {
+        Ok(revision) => {
+            object.set_meta("resourceVersion", revision.to_string());
+            Ok(Some(Deleted { object, gone }))
+        }
+        Err(CommitError::Precondition { .. }) => Ok(None),
+        Err(error) => Err(storage::store_error(error)),
+    }
+}
+
+fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+    if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != live.uid()) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then \
+             recreated",
+            live.uid()
+        );
+        return Err(ApiError::conflict(scope.subject(), live.name(), why));
+    }
+    if let Some(version) = options.resource_version.as_ref().filter(|version| *version != live.resource_version()) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might \
+             have been modified",
+            live.resource_version()
+        );
+        return Err(ApiError::conflict(scope.subject(), live.name(), why));
+    }
+    Ok(())
+}

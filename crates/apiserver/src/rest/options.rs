@@ -1,0 +1,251 @@
+//! The options of writes, deletes and lists, checked.
+
+use serde_json::Value;
+use windlass_schema::FieldError;
+
+use super::selector::{FieldSelector, LabelSelector};
+use crate::{ApiError, Subject, query::Query};
+
+/// What to do with fields that a kind does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// The options of creates, updates and patches.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) field_manager: Option<String>,
+    pub(crate) field_validation: FieldValidation,
+    pub(crate) force: Option<bool>,
+}
+
+/// How long the name of a field manager may be.
+const FIELD_MANAGER_MAX: usize = 128;
+
+impl WriteOptions {
+    pub(crate) fn new(query: &Query) -> Result<Self, ApiError> {
+        let mut errors = Vec::new();
+        let dry_run = dry_run(query.all("dryRun"), &mut errors);
+        let field_manager = query.get("fieldManager").map(str::to_owned);
+        if let Some(manager) = field_manager.as_ref().filter(|manager| manager.len() > FIELD_MANAGER_MAX) {
+            errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_MAX as u64));
+            tracing::debug!(manager, "too long");
+        }
+        let field_validation = match query.get("fieldValidation") {
+            Some("Ignore") => FieldValidation::Ignore,
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                errors.push(FieldError::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+                FieldValidation::Warn
+            }
+        };
+        let force = query.all("force").next().map(|value| !matches!(value, "false" | "0"));
+        refuse("PatchOptions", errors)?;
+        Ok(Self { dry_run, field_manager, field_validation, force })
+    }
+}
+
+fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldError>) -> bool {
+    let mut dry_run = false;
+    for value in values.filter(|value| !value.is_empty()) {
+        dry_run = true;
+        if value != "All" {
+            errors.push(FieldError::not_supported("dryRun", value, &["All"]));
+        }
+    }
+    dry_run
+}
+
+/// A 422 about options of the kind `kind`, unless there is nothing wrong.
+pub(crate) fn refuse(kind: &str, errors: Vec<FieldError>) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_fields(Subject { group: "meta.k8s.io", resource: kind }, "", errors))
+}
+
+/// What happens to the objects that an object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// The options of a delete.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace_seconds: Option<i64>,
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// From the body, if there is one, and else from the query.
+    pub(crate) fn new(query: &Query, body: Option<&Value>) -> Result<Self, ApiError> {
+        let mut errors = Vec::new();
+        let options = match body.filter(|body| body.as_object().is_some_and(|members| !members.is_empty())) {
+            Some(body) => Self::of_body(body, &mut errors),
+            None => Self::of_query(query, &mut errors)?,
+        };
+        refuse("DeleteOptions", errors)?;
+        Ok(options)
+    }
+
+    fn of_body(body: &Value, errors: &mut Vec<FieldError>) -> Self {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let conditions = body.get("preconditions");
+        let dry_run_values =
+            body.get("dryRun").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        Self {
+            grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
+            propagation: propagation(
+                body.get("propagationPolicy").and_then(Value::as_str),
+                body.get("orphanDependents").and_then(Value::as_bool),
+                errors,
+            ),
+            uid: text(conditions.and_then(|conditions| conditions.get("uid"))),
+            resource_version: text(conditions.and_then(|conditions| conditions.get("resourceVersion"))),
+            dry_run: dry_run(dry_run_values, errors),
+        }
+    }
+
+    fn of_query(query: &Query, errors: &mut Vec<FieldError>) -> Result<Self, ApiError> {
+        let orphan = query.get("orphanDependents").map(|_| query.flag("orphanDependents"));
+        Ok(Self {
+            grace_seconds: number(query, "gracePeriodSeconds")?,
+            propagation: propagation(query.get("propagationPolicy"), orphan, errors),
+            uid: None,
+            resource_version: None,
+            dry_run: dry_run(query.all("dryRun"), errors),
+        })
+    }
+}
+
+fn propagation(policy: Option<&str>, orphan: Option<bool>, errors: &mut Vec<FieldError>) -> Option<Propagation> {
+    if policy.is_some() && orphan.is_some() {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", policy.unwrap_or_default(), why));
+    }
+    match policy {
+        Some("Orphan") => Some(Propagation::Orphan),
+        Some("Background") => Some(Propagation::Background),
+        Some("Foreground") => Some(Propagation::Foreground),
+        Some(other) => {
+            errors.push(FieldError::not_supported("propagationPolicy", other, &["Background", "Foreground", "Orphan"]));
+            None
+        }
+        None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+    }
+}
+
+/// How a list relates to the revision that the client names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Match {
+    Exact,
+    NotOlderThan,
+}
+
+/// The options of lists and watches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListOptions {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+    pub(crate) limit: Option<usize>,
+    pub(crate) continue_token: Option<String>,
+    /// The revision that the client names; 0 stands for any.
+    pub(crate) revision: Option<u64>,
+    pub(crate) revision_match: Option<Match>,
+    pub(crate) timeout_seconds: Option<u64>,
+    pub(crate) bookmarks: bool,
+    pub(crate) initial_events: Option<bool>,
+}
+
+impl ListOptions {
+    pub(crate) fn new(query: &Query, watch: bool) -> Result<Self, ApiError> {
+        let options = Self {
+            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
+            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())?,
+            limit: number::<usize>(query, "limit")?.filter(|limit| *limit > 0),
+            continue_token: query.get("continue").map(str::to_owned),
+            revision: revision(query)?,
+            revision_match: match query.get("resourceVersionMatch") {
+                None => None,
+                Some("Exact") => Some(Match::Exact),
+                Some("NotOlderThan") => Some(Match::NotOlderThan),
+                Some(other) => return Err(unknown_match(other)),
+            },
+            timeout_seconds: number::<u64>(query, "timeoutSeconds")?.filter(|seconds| *seconds > 0),
+            bookmarks: query.flag("allowWatchBookmarks"),
+            initial_events: query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents")),
+        };
+        refuse("ListOptions", if watch { options.watch_errors() } else { options.list_errors() })?;
+        Ok(options)
+    }
+
+    fn list_errors(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if self.initial_events.is_some() {
+            errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
+        if self.revision_match.is_none() {
+            return errors;
+        }
+        let field = "resourceVersionMatch";
+        if self.continue_token.is_some() {
+            errors.push(FieldError::forbidden(field, "resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if self.revision.is_none() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(field, why));
+        }
+        if self.revision_match == Some(Match::Exact) && self.revision == Some(0) {
+            let why = "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(field, why));
+        }
+        errors
+    }
+
+    fn watch_errors(&self) -> Vec<FieldError> {
+        let field = "resourceVersionMatch";
+        match (self.initial_events, self.revision_match) {
+            (None, None) | (Some(_), Some(Match::NotOlderThan)) => Vec::new(),
+            (None, Some(_)) => {
+                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                vec![FieldError::forbidden(field, why)]
+            }
+            (Some(_), None) => {
+                let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                vec![FieldError::forbidden(field, why)]
+            }
+            (Some(_), Some(Match::Exact)) => vec![FieldError::not_supported(field, "Exact", &["NotOlderThan"])],
+        }
+    }
+}
+
+fn unknown_match(value: &str) -> ApiError {
+    let error = FieldError::not_supported("resourceVersionMatch", value, &["Exact", "NotOlderThan", ""]);
+    ApiError::invalid_fields(Subject { group: "meta.k8s.io", resource: "ListOptions" }, "", vec![error])
+}
+
+/// The revision that the query names.
+pub(crate) fn revision(query: &Query) -> Result<Option<u64>, ApiError> {
+    let Some(text) = query.get("resourceVersion") else { return Ok(None) };
+    text.parse()
+        .map(Some)
+        .map_err(|_| ApiError::bad_request(format!("Invalid value: {text:?}: resourceVersion: invalid")))
+}
+
+fn number<T: std::str::FromStr>(query: &Query, key: &str) -> Result<Option<T>, ApiError> {
+    let parse = |text: &str| {
+        text.parse().map_err(|_| ApiError::bad_request(format!("the parameter {key} is not a number: {text:?}")))
+    };
+    query.get(key).map(parse).transpose()
+}

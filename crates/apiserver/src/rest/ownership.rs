@@ -1,0 +1,69 @@
+//! Who owns which field of an object: `managedFields`, kept on every write.
+
+use http::header::USER_AGENT;
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_merge::{
+    FieldSet,
+    managed::{self, ApplyError, Manager, Write},
+};
+use windlass_schema::{FieldError, Schema};
+
+use super::{options, scope::Scope};
+use crate::{ApiError, Cause, strategy};
+
+/// Records the writer of what changes between `live` and `new`.
+pub(crate) fn update(scope: &Scope, live: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
+    let name = manager_name(scope);
+    let version = scope.kind.api_version();
+    managed::update(&write(scope, &name, &version), live, new).map_err(ApiError::internal)
+}
+
+/// Merges the configuration of an apply into the live object.
+pub(crate) fn apply(scope: &Scope, live: Option<&Value>, config: &Value) -> Result<Value, ApiError> {
+    let Some(name) = &scope.options.field_manager else {
+        let error = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(options::refuse("PatchOptions", vec![error])
+            .err()
+            .unwrap_or_else(|| ApiError::internal("no error")));
+    };
+    let version = scope.kind.api_version();
+    let force = scope.options.force.unwrap_or(false);
+    managed::apply(&write(scope, name, &version), live, config, force).map_err(apply_error)
+}
+
+fn write<'a>(scope: &'a Scope, name: &'a str, version: &'a str) -> Write<'a, Schema> {
+    let manager =
+        Manager { name, api_version: version, subresource: &scope.request.subresource, time: Timestamp::now() };
+    let reset = FieldSet::of_names(strategy::reset_fields(&scope.kind, &scope.request.subresource).iter().copied());
+    Write::new(manager, Some(&scope.kind.schema)).resetting(reset)
+}
+
+/// The name that the client gives itself, or the name of its program.
+fn manager_name(scope: &Scope) -> String {
+    if let Some(name) = &scope.options.field_manager {
+        return name.clone();
+    }
+    let agent = scope.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match agent.split('/').next().unwrap_or_default() {
+        "" => "unknown".to_owned(),
+        program => program.chars().take(128).collect(),
+    }
+}
+
+fn apply_error(error: ApplyError) -> ApiError {
+    match error {
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.0.iter().map(|conflict| Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: conflict.to_string(),
+                field: Some(conflict.field()),
+            });
+            ApiError::apply_conflict(causes.collect(), conflicts.to_string())
+        }
+        ApplyError::Entries(_) | ApplyError::Convert(_) => ApiError::internal(error),
+        ApplyError::Unfit(_) | ApplyError::Version { .. } | ApplyError::ManagedFields => {
+            ApiError::bad_request(error.to_string())
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Patching objects: JSON patch, merge patch, strategic merge patch, apply.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use serde_json::Value;
+use windlass_merge::{PatchError, json_patch, merge_patch, strategic};
+use windlass_schema::FieldError;
+
+use super::{
+    conform, input, options, ownership,
+    scope::Scope,
+    update::{self, Changed, Updated},
+};
+use crate::{
+    ApiError, Cause,
+    codec::{Body, Document, MediaType, parse_json, parse_yaml, read},
+    object::Object,
+    strategy::Part,
+};
+
+/// The kinds of patches of built-in objects.
+const BUILTIN_TYPES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+/// Custom objects have no merge keys of the strategic kind.
+const CUSTOM_TYPES: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+
+/// A patch that was read.
+#[derive(Clone, Debug)]
+pub(crate) enum Patch {
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+    Apply(Value),
+}
+
+/// Answers a PATCH.
+pub(crate) async fn patch(scope: &Scope, part: Part, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let patch = parse(scope, &body)?;
+    let updated = apply(scope, part, &patch).await?;
+    scope.answer(updated.status(), &updated.object)
+}
+
+async fn apply(scope: &Scope, part: Part, patch: &Patch) -> Result<Updated, ApiError> {
+    let allow_create = matches!(patch, Patch::Apply(_)) && part == Part::Object;
+    let transform = |live: Option<&Value>| patched(scope, patch, live);
+    update::update(scope, part, allow_create, &transform).await
+}
+
+/// The live object after the patch.
+fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed, ApiError> {
+    if let Patch::Apply(config) = patch {
+        let mut object = ownership::apply(scope, live, config)?;
+        if object.resource_version().is_empty()
+            && let Some(live) = live
+        {
+            object.set_meta("resourceVersion", live.resource_version());
+        }
+        return Ok(Changed { object, owned: true });
+    }
+    let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
+    let object = plain(scope, patch, live)?;
+    let (mut object, unknown) = conform::read(&scope.kind, object)?;
+    input::report(scope, unknown.iter().map(|path| format!("unknown field {path:?}")).collect())?;
+    conform::default(&scope.kind, &mut object);
+    Ok(Changed { object, owned: false })
+}
+
+/// A value after a patch that knows nothing of owners.
+pub(crate) fn plain(scope: &Scope, patch: &Patch, live: &Value) -> Result<Value, ApiError> {
+    let mut object = live.clone();
+    match patch {
+        Patch::Json(patch) => json_patch(&mut object, patch).map_err(|error| patch_error(scope, error))?,
+        Patch::Merge(patch) => merge_patch(&mut object, patch),
+        Patch::Strategic(patch) | Patch::Apply(patch) => {
+            let shape = Some(&scope.kind.schema);
+            object = strategic::apply(&object, patch, shape).map_err(|error| patch_error(scope, error))?;
+        }
+    }
+    Ok(object)
+}
+
+/// Reads the patch in the body.
+pub(crate) fn parse(scope: &Scope, body: &Bytes) -> Result<Patch, ApiError> {
+    let builtin = scope.kind.is_builtin();
+    let unsupported = || ApiError::unsupported_media_type(if builtin { &BUILTIN_TYPES } else { &CUSTOM_TYPES });
+    let media_type = MediaType::of(&scope.headers).ok_or_else(unsupported)?;
+    if media_type != MediaType::ApplyYaml && scope.options.force.is_some() {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        options::refuse("PatchOptions", vec![error])?;
+    }
+    match media_type {
+        MediaType::JsonPatch => Ok(Patch::Json(document(scope, parse_json(body))?)),
+        MediaType::MergePatch => Ok(Patch::Merge(document(scope, parse_json(body))?)),
+        MediaType::StrategicPatch if builtin => Ok(Patch::Strategic(document(scope, parse_json(body))?)),
+        MediaType::ApplyYaml => configuration(scope, body).map(Patch::Apply),
+        _ => Err(unsupported()),
+    }
+}
+
+fn document(scope: &Scope, read: Result<Document, String>) -> Result<Value, ApiError> {
+    let document = read.map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+    input::report(scope, document.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect())?;
+    Ok(document.value)
+}
+
+/// The configuration of an apply. It is not completed: what it does not say it does not own.
+fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
+    let document = parse_yaml(body).map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+    if !document.value.is_object() {
+        return Err(ApiError::bad_request("error decoding YAML: the configuration is not a map"));
+    }
+    let duplicates = document.duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+    let mut config = document.value;
+    conform::check_kind(&scope.kind, &mut config)?;
+    let unknown = conform::unknown_fields(&scope.kind, &config);
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    input::report(scope, unknown.chain(duplicates).collect())?;
+    conform::prune(&scope.kind, &mut config);
+    for (field, expected) in [("name", scope.request.name.as_str()), ("namespace", scope.namespace())] {
+        let found = config.meta(field).to_owned();
+        if found.is_empty() && !expected.is_empty() {
+            config.set_meta(field, expected);
+        } else if found != expected {
+            return Err(ApiError::bad_request(format!(
+                "the {field} of the object ({found}) does not match the {field} on the URL ({expected})"
+            )));
+        }
+    }
+    Ok(config)
+}
+
+pub(crate) fn patch_error(scope: &Scope, error: PatchError) -> ApiError {
+    match error {
+        PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
+        PatchError::TooManyOperations { .. } => {
+            let mut refused = ApiError::too_large(0);
+            refused.message = format!("Request entity too large: {error}");
+            refused
+        }
+        PatchError::TestFailed { .. } | PatchError::Inapplicable(_) => {
+            let mut refused = ApiError::invalid(scope.kind_subject(), "", Vec::new());
+            refused.message = format!("the server rejected our request due to an error in our request: {error}");
+            refused.with_cause(Cause { reason: String::new(), message: error.to_string(), field: None })
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the server decides about every object: its identity, its times, its generation, its rules.
+
+use serde_json::{Value, json};
+use windlass_schema::FieldError;
+
+use super::{conform, names, scope::Scope};
+use crate::{
+    ApiError, metadata,
+    object::{Object, now},
+    strategy::{self, Part},
+};
+
+/// Makes an object from outside one that can be stored.
+pub(crate) fn for_create(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
+    check_namespace(scope, object)?;
+    if !object.resource_version().is_empty() {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        object.set_meta(field, Value::Null);
+    }
+    object.set_meta("uid", uuid::Uuid::new_v4().to_string());
+    object.set_meta("creationTimestamp", now());
+    if object.name().is_empty() && !object.meta("generateName").is_empty() {
+        object.set_meta("name", names::generate(object.meta("generateName")));
+    }
+    if strategy::rules(&scope.kind).has_generation {
+        object.set_meta("generation", 1);
+    }
+    strategy::prepare_create(&scope.kind, object);
+    Ok(())
+}
+
+/// Keeps what an update may not change, and counts the generation.
+pub(crate) fn for_update(scope: &Scope, part: Part, object: &mut Value, old: &Value) -> Result<(), ApiError> {
+    check_namespace(scope, object)?;
+    let uid = object.uid().to_owned();
+    if !uid.is_empty() && uid != old.uid() {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid());
+        return Err(ApiError::conflict(scope.subject(), old.name(), why));
+    }
+    const KEPT: [&str; 6] =
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"];
+    for field in KEPT {
+        object.set_meta(field, old.metadata().and_then(|metadata| metadata.get(field)).cloned().unwrap_or_default());
+    }
+    object.set_meta("selfLink", Value::Null);
+    strategy::prepare_update(&scope.kind, part, object, old);
+    if strategy::rules(&scope.kind).has_generation && strategy::wanted_changed(&scope.kind, object, old) {
+        object.set_meta("generation", old.generation() + 1);
+    }
+    Ok(())
+}
+
+/// The object must belong to the namespace of the path.
+fn check_namespace(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
+    let namespace = scope.namespace();
+    match object.namespace() {
+        found if found == namespace => Ok(()),
+        "" => {
+            object.set_meta("namespace", namespace);
+            Ok(())
+        }
+        _ if !scope.kind.namespaced => {
+            object.set_meta("namespace", Value::Null);
+            Ok(())
+        }
+        _ => Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+    }
+}
+
+/// Gives the object its canonical form and the defaults of its kind.
+pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
+    let (mut completed, _) = conform::read(&scope.kind, std::mem::take(object))?;
+    conform::default(&scope.kind, &mut completed);
+    *object = completed;
+    Ok(())
+}
+
+/// Refuses an object that breaks a rule.
+pub(crate) fn validate(scope: &Scope, part: Part, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    let mut errors = name_errors(scope, object, old);
+    errors.extend(metadata::problems(object, old));
+    let checked = conform::validate(&scope.kind, part, object, old);
+    errors.extend(checked.errors);
+    checked.warnings.into_iter().for_each(|warning| scope.warn(warning));
+    errors.extend(strategy::validate(&scope.kind, part, object, old));
+    scope.check(object.name(), errors)
+}
+
+fn name_errors(scope: &Scope, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let name = object.name();
+    match old {
+        Some(old) if old.name() == name => Vec::new(),
+        Some(_) => vec![FieldError::invalid("metadata.name", name, "field is immutable")],
+        None if name.is_empty() => vec![FieldError::required("metadata.name", "name or generateName is required")],
+        None => {
+            let problems = names::problems(&scope.kind, name).into_iter();
+            problems.map(|problem| FieldError::invalid("metadata.name", json!(name), problem)).collect()
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! One request on one kind, with everything that the verbs need to know of it.
+
+use std::sync::{Mutex, PoisonError};
+
+use http::{HeaderMap, Response, StatusCode};
+use serde_json::Value;
+
+use super::{options::WriteOptions, render};
+use crate::{
+    Api, ApiError, Subject,
+    admission::{Operation, Review},
+    auth::User,
+    codec::{Accept, Body, respond},
+    query::Query,
+    registry::Served,
+    request::ResourceRequest,
+};
+
+/// One request on one kind.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) api: Api,
+    pub(crate) kind: Served,
+    pub(crate) user: User,
+    pub(crate) request: ResourceRequest,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) accept: Accept,
+    pub(crate) options: WriteOptions,
+    pub(crate) warnings: Mutex<Vec<String>>,
+}
+
+impl Scope {
+    /// The resource as errors name it.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject { group: &self.kind.group, resource: &self.kind.plural }
+    }
+
+    /// The kind as errors about invalid objects name it.
+    pub(crate) fn kind_subject(&self) -> Subject<'_> {
+        Subject { group: &self.kind.group, resource: &self.kind.kind().kind }
+    }
+
+    /// Adds a sentence for the `Warning` headers.
+    pub(crate) fn warn(&self, warning: impl Into<String>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.into());
+    }
+
+    /// The namespace of the objects: that of the path, or none for cluster-scoped kinds.
+    pub(crate) fn namespace(&self) -> &str {
+        if self.kind.namespaced { &self.request.namespace } else { "" }
+    }
+
+    /// A 422 for the object `name`, unless there is nothing wrong.
+    pub(crate) fn check(&self, name: &str, errors: Vec<windlass_schema::FieldError>) -> Result<(), ApiError> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid_fields(self.kind_subject(), name, errors))
+    }
+
+    /// What admission gets to see.
+    pub(crate) fn review<'a>(&'a self, operation: Operation, name: &'a str, object: Value, old: Value) -> Review<'a> {
+        Review {
+            operation,
+            user: &self.user,
+            group: &self.kind.group,
+            version: &self.kind.version,
+            resource: &self.kind.plural,
+            subresource: &self.request.subresource,
+            kind: &self.kind.kind().kind,
+            namespace: &self.request.namespace,
+            name,
+            object,
+            old,
+            dry_run: self.options.dry_run,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The answer that carries one object, in the form that the client wants.
+    pub(crate) fn answer(&self, status: StatusCode, object: &Value) -> Result<Response<Body>, ApiError> {
+        let rendered = render::object(self, object)?;
+        Ok(respond(status, &rendered, &self.accept))
+    }
+}

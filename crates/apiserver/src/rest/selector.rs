@@ -1,0 +1,295 @@
+//! Label and field selectors.
+
+use serde_json::Value;
+use windlass_schema::Kind;
+
+use crate::{ApiError, object::Object};
+
+/// What the labels of an object must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LabelSelector(Vec<Requirement>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    Exists,
+    Absent,
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Greater(i64),
+    Less(i64),
+}
+
+impl LabelSelector {
+    /// Reads `a=b,c in (d,e),!f`.
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
+        let requirements = split(text).into_iter().filter(|part| !part.trim().is_empty()).map(requirement);
+        Ok(Self(requirements.collect::<Result<_, _>>()?))
+    }
+
+    /// Reads a `metav1.LabelSelector`.
+    pub(crate) fn of_value(selector: &Value) -> Self {
+        let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
+        let equal = labels.map(|(key, value)| Requirement {
+            key: key.clone(),
+            test: Test::In(vec![value.as_str().unwrap_or_default().to_owned()]),
+        });
+        let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
+        Self(equal.chain(expressions.map(expression)).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        self.0.iter().all(|requirement| requirement.test.accepts(object.label(&requirement.key)))
+    }
+}
+
+fn expression(expression: &Value) -> Requirement {
+    let text = |field: &str| expression.get(field).and_then(Value::as_str).unwrap_or_default();
+    let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+    let values = values.filter_map(Value::as_str).map(str::to_owned).collect();
+    let test = match text("operator") {
+        "In" => Test::In(values),
+        "NotIn" => Test::NotIn(values),
+        "Exists" => Test::Exists,
+        "DoesNotExist" => Test::Absent,
+        // What cannot be understood selects nothing.
+        _ => Test::In(Vec::new()),
+    };
+    Requirement { key: text("key").to_owned(), test }
+}
+
+impl Test {
+    fn accepts(&self, label: Option<&str>) -> bool {
+        let number = || label.and_then(|label| label.parse::<i64>().ok());
+        match self {
+            Self::Exists => label.is_some(),
+            Self::Absent => label.is_none(),
+            Self::In(values) => label.is_some_and(|label| values.iter().any(|value| value == label)),
+            Self::NotIn(values) => !label.is_some_and(|label| values.iter().any(|value| value == label)),
+            Self::Greater(than) => number().is_some_and(|number| number > *than),
+            Self::Less(than) => number().is_some_and(|number| number < *than),
+        }
+    }
+}
+
+/// Splits at the commas that are not in brackets.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (position, character) in text.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&text[start..position]);
+                start = position + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn requirement(text: &str) -> Result<Requirement, ApiError> {
+    let text = text.trim();
+    let refused = || ApiError::bad_request(format!("unable to parse requirement: {text:?} is not a label requirement"));
+    if let Some(key) = text.strip_prefix('!') {
+        return Ok(Requirement { key: key_of(key).ok_or_else(refused)?, test: Test::Absent });
+    }
+    for (operator, make) in OPERATORS {
+        if let Some((key, value)) = text.split_once(operator) {
+            let test = make(value.trim()).ok_or_else(refused)?;
+            return Ok(Requirement { key: key_of(key).ok_or_else(refused)?, test });
+        }
+    }
+    let mut words = text.splitn(2, char::is_whitespace);
+    let (key, rest) = (words.next().unwrap_or_default(), words.next().map(str::trim));
+    let test = match rest {
+        None => Test::Exists,
+        Some(rest) => set(rest).ok_or_else(refused)?,
+    };
+    Ok(Requirement { key: key_of(key).ok_or_else(refused)?, test })
+}
+
+type Make = fn(&str) -> Option<Test>;
+
+/// The longer operators stand first, so that `==` is not read as `=`.
+const OPERATORS: [(&str, Make); 5] = [
+    ("!=", |value| is_value(value).then(|| Test::NotIn(vec![value.to_owned()]))),
+    ("==", |value| is_value(value).then(|| Test::In(vec![value.to_owned()]))),
+    ("=", |value| is_value(value).then(|| Test::In(vec![value.to_owned()]))),
+    (">", |value| value.parse().ok().map(Test::Greater)),
+    ("<", |value| value.parse().ok().map(Test::Less)),
+];
+
+fn set(text: &str) -> Option<Test> {
+    let (operator, values) = text.split_once('(')?;
+    let values: Vec<String> =
+        values.trim_end().strip_suffix(')')?.split(',').map(|value| value.trim().to_owned()).collect();
+    values.iter().all(|value| is_value(value)).then_some(())?;
+    match operator.trim() {
+        "in" => Some(Test::In(values)),
+        "notin" => Some(Test::NotIn(values)),
+        _ => None,
+    }
+}
+
+fn key_of(text: &str) -> Option<String> {
+    let key = text.trim();
+    let allowed = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
+    (!key.is_empty() && key.chars().all(allowed)).then(|| key.to_owned())
+}
+
+fn is_value(text: &str) -> bool {
+    text.len() <= 63 && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
+}
+
+/// Whether a `metav1.LabelSelector` selects `object`.
+pub(crate) fn matches(selector: &Value, object: &Value) -> bool {
+    LabelSelector::of_value(selector).matches(object)
+}
+
+/// What fields of an object must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldSelector(Vec<FieldTerm>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FieldTerm {
+    path: String,
+    value: String,
+    equal: bool,
+}
+
+impl FieldSelector {
+    /// Reads `metadata.name=a,status.phase!=Running`.
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
+        let terms = text.split(',').filter(|term| !term.is_empty()).map(|term| {
+            let (path, value, equal) = match (term.split_once("!="), term.split_once("=")) {
+                (Some((path, value)), _) => (path, value, false),
+                (None, Some((path, value))) => (path, value.strip_prefix('=').unwrap_or(value), true),
+                (None, None) => {
+                    let why = format!("invalid selector: '{text}'; can't understand '{term}'");
+                    return Err(ApiError::bad_request(why));
+                }
+            };
+            Ok(FieldTerm { path: path.trim().to_owned(), value: value.trim().to_owned(), equal })
+        });
+        Ok(Self(terms.collect::<Result<_, _>>()?))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Selects one object by its name.
+    pub(crate) fn require_name(&mut self, name: &str) {
+        self.0.push(FieldTerm { path: "metadata.name".to_owned(), value: name.to_owned(), equal: true });
+    }
+
+    /// Refuses fields that `kind` cannot be selected by.
+    pub(crate) fn check(&self, kind: &Kind) -> Result<(), ApiError> {
+        let known = |path: &str| {
+            matches!(path, "metadata.name" | "metadata.namespace")
+                || kind.selectable_fields.iter().any(|own| own == path)
+        };
+        match self.0.iter().find(|term| !known(&term.path)) {
+            None => Ok(()),
+            Some(term) if kind.selectable_fields.is_empty() && kind.is_builtin() => {
+                Err(ApiError::bad_request(format!(
+                    "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                    term.path
+                )))
+            }
+            Some(term) => Err(ApiError::bad_request(format!("field label not supported: {}", term.path))),
+        }
+    }
+
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        self.0.iter().all(|term| (field(object, &term.path) == term.value) == term.equal)
+    }
+}
+
+/// The field as a selector compares it.
+fn field(object: &Value, path: &str) -> String {
+    let value = path.split('.').try_fold(object, |value, name| value.get(name));
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(flag)) => flag.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => match path {
+            "spec.unschedulable" | "spec.hostNetwork" => "false".to_owned(),
+            "status.replicas" | "status.successful" => "0".to_owned(),
+            _ => String::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(text: &str) -> bool {
+        let object = json!({"metadata": {"labels": {"app": "web", "tier": "front", "n": "5", "empty": ""}}});
+        LabelSelector::parse(text).unwrap().matches(&object)
+    }
+
+    #[test]
+    fn label_selectors() {
+        for text in [
+            "",
+            "app=web",
+            "app==web",
+            "app = web",
+            "app!=db",
+            "other!=x",
+            "app",
+            "!other",
+            "app in (web,db)",
+            "app in (db, web),tier=front",
+            "app notin (db)",
+            "other notin (x)",
+            "n>4",
+            "n<6",
+            "empty=",
+            "empty in ()",
+        ] {
+            assert!(labels(text), "{text}");
+        }
+        for text in ["app=db", "!app", "other", "app notin (web)", "app in (db)", "n>5", "n<5", "other=", "app>1"] {
+            assert!(!labels(text), "{text}");
+        }
+        for text in ["app in web", "=x", "a b c", "app in (a,b", "a=b=c", "n>x"] {
+            assert_eq!(LabelSelector::parse(text).unwrap_err().code, 400, "{text}");
+        }
+    }
+
+    #[test]
+    fn selectors_of_objects() {
+        let selector = json!({"matchLabels": {"app": "web"}, "matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["front"]}, {"key": "x", "operator": "DoesNotExist"}]});
+        let object = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}});
+        assert!(LabelSelector::of_value(&selector).matches(&object));
+        assert!(!LabelSelector::of_value(&selector).matches(&json!({"metadata": {"labels": {"app": "web"}}})));
+    }
+
+    #[test]
+    fn field_selectors() {
+        let object = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n"}, "status": {}});
+        let matches = |text| FieldSelector::parse(text).unwrap().matches(&object);
+        assert!(matches("metadata.name=a,spec.nodeName==n,status.phase!=Running,spec.unschedulable=false"));
+        assert!(!matches("metadata.name!=a"));
+        assert!(matches("status.phase="));
+        assert!(FieldSelector::parse("metadata.name").is_err());
+    }
+}

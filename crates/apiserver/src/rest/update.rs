@@ -1,0 +1,191 @@
+//! Changing objects: a replacement or any other transformation of what is stored, tried again if somebody was faster.
+
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use serde_json::Value;
+use windlass_schema::FieldError;
+use windlass_store::{CommitError, Entry, Write};
+
+use super::{create, input, ownership, prepare, scope::Scope, storage};
+use crate::{
+    ApiError,
+    admission::Operation,
+    codec::{Body, read},
+    object::Object,
+    strategy::{self, Part},
+};
+
+/// How often a change is tried again when somebody else was faster.
+const TRIES_MAX: usize = 32;
+
+/// What a transformation makes of the stored object.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) object: Value,
+    /// Whether the owners of fields are written already, as by an apply.
+    pub(crate) owned: bool,
+}
+
+/// A transformation of the stored object; `None` if there is none.
+pub(crate) trait Transform: Fn(Option<&Value>) -> Result<Changed, ApiError> + Send + Sync {}
+impl<F: Fn(Option<&Value>) -> Result<Changed, ApiError> + Send + Sync> Transform for F {}
+
+/// The object after an update.
+#[derive(Debug)]
+pub(crate) struct Updated {
+    pub(crate) object: Value,
+    pub(crate) created: bool,
+}
+
+impl Updated {
+    pub(crate) fn status(&self) -> StatusCode {
+        if self.created { StatusCode::CREATED } else { StatusCode::OK }
+    }
+}
+
+/// Answers a PUT.
+pub(crate) async fn replace(scope: &Scope, part: Part, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let object = input::object(scope, &body)?;
+    check_name(scope, &object)?;
+    let allow_create = part == Part::Object && strategy::rules(&scope.kind).create_on_update;
+    let transform = |_: Option<&Value>| {
+        let mut object = object.clone();
+        object.set_meta("name", scope.request.name.as_str());
+        prepare::complete(scope, &mut object)?;
+        Ok(Changed { object, owned: false })
+    };
+    let updated = update(scope, part, allow_create, &transform).await?;
+    scope.answer(updated.status(), &updated.object)
+}
+
+/// The object in the body must be the one that the path names.
+fn check_name(scope: &Scope, object: &Value) -> Result<(), ApiError> {
+    let (found, wanted) = (object.name(), scope.request.name.as_str());
+    if found == wanted || found.is_empty() {
+        return Ok(());
+    }
+    let why = format!("the name of the object ({found}) does not match the name on the URL ({wanted})");
+    Err(ApiError::bad_request(why))
+}
+
+/// Applies `transform` to the object that the path names.
+///
+/// The future is boxed so that the lifetimes inside of `transform` end here.
+pub(crate) fn update<'a>(
+    scope: &'a Scope,
+    part: Part,
+    allow_create: bool,
+    transform: &'a dyn Transform,
+) -> BoxFuture<'a, Result<Updated, ApiError>> {
+    Box::pin(try_update(scope, part, allow_create, transform))
+}
+
+async fn try_update(
+    scope: &Scope,
+    part: Part,
+    allow_create: bool,
+    transform: &dyn Transform,
+) -> Result<Updated, ApiError> {
+    let key = storage::key(&scope.kind, scope.namespace(), &scope.request.name);
+    for _ in 0..TRIES_MAX {
+        let Some(entry) = scope.api.store().snapshot().get(&key).cloned() else {
+            if !allow_create {
+                return Err(ApiError::not_found(scope.subject(), &scope.request.name));
+            }
+            match create_by_update(scope, transform).await {
+                Err(error) if error.is_already_exists() => continue,
+                result => return result,
+            }
+        };
+        if let Some(object) = update_once(scope, part, &key, &entry, transform).await? {
+            return Ok(Updated { object, created: false });
+        }
+    }
+    Err(ApiError::modified(scope.subject(), &scope.request.name))
+}
+
+async fn create_by_update(scope: &Scope, transform: &dyn Transform) -> Result<Updated, ApiError> {
+    let Changed { mut object, owned } = transform(None)?;
+    let not_there = || ApiError::not_found(scope.subject(), &scope.request.name);
+    if !object.uid().is_empty() || !object.resource_version().is_empty() {
+        // Whoever names a version or a uid means an object that existed.
+        return Err(not_there());
+    }
+    object.set_meta("name", scope.request.name.as_str());
+    let object = create::create_object(scope, Changed { object, owned }).await?;
+    Ok(Updated { object, created: true })
+}
+
+/// `None` if somebody else was faster.
+async fn update_once(
+    scope: &Scope,
+    part: Part,
+    key: &str,
+    entry: &Entry,
+    transform: &dyn Transform,
+) -> Result<Option<Value>, ApiError> {
+    let live = storage::decode(&scope.kind, entry)?;
+    let Changed { mut object, owned } = transform(Some(&live))?;
+    check_version(scope, &object, &live)?;
+    prepare::for_update(scope, part, &mut object, &live)?;
+    let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
+    scope.api.admission().mutate(&mut review).await?;
+    let mut object = std::mem::take(&mut review.object);
+    let live = std::mem::take(&mut review.old);
+    prepare::complete(scope, &mut object)?;
+    let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, Some(&live)).await?;
+    if !owned {
+        ownership::update(scope, Some(&live), &mut object)?;
+    }
+    object.set_meta("resourceVersion", live.resource_version());
+    prepare::validate(scope, part, &object, Some(&live))?;
+    review.object = object;
+    review.old = live;
+    scope.api.admission().validate(&mut review).await?;
+    std::mem::take(&mut review.warnings).into_iter().for_each(|warning| scope.warn(warning));
+    let (object, live) = (std::mem::take(&mut review.object), std::mem::take(&mut review.old));
+    store(scope, key, entry, object, &live).await
+}
+
+/// The client may name the version that it means; some kinds insist on it.
+fn check_version(scope: &Scope, object: &Value, live: &Value) -> Result<(), ApiError> {
+    match object.resource_version() {
+        "" if strategy::rules(&scope.kind).unconditional_update => Ok(()),
+        "" => {
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            Err(ApiError::invalid_fields(scope.subject(), live.name(), vec![error]))
+        }
+        version if version == live.resource_version() => Ok(()),
+        _ => Err(ApiError::modified(scope.subject(), live.name())),
+    }
+}
+
+async fn store(
+    scope: &Scope,
+    key: &str,
+    entry: &Entry,
+    mut object: Value,
+    live: &Value,
+) -> Result<Option<Value>, ApiError> {
+    let goes = object.finalizers().is_empty()
+        && live.is_deleting()
+        && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
+        && strategy::may_go(&scope.kind, &object);
+    if scope.options.dry_run || (object == *live && !goes) {
+        return Ok(Some(object));
+    }
+    let write = if goes {
+        Write::delete(key, entry.modified)
+    } else {
+        Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
+    };
+    match scope.api.store().commit(vec![write]).await {
+        Ok(revision) => {
+            object.set_meta("resourceVersion", revision.to_string());
+            Ok(Some(object))
+        }
+        Err(CommitError::Precondition { .. }) => Ok(None),
+        Err(error) => Err(storage::store_error(error)),
+    }
+}

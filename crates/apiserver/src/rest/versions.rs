@@ -1,0 +1,102 @@
+//! Kinds that are served in several versions or groups but stored in one.
+
+use serde_json::{Map, Value};
+use windlass_schema::Kind;
+
+use crate::{ApiError, crd::resource, registry::Served};
+
+/// The group under which objects of `kind` are stored: both kinds of events share one place.
+pub(crate) fn storage_group(kind: &Kind) -> &str {
+    if is_new_event(kind) { "" } else { &kind.group }
+}
+
+/// A stored object in the version of `kind`.
+///
+/// # Errors
+/// Those of the conversion of custom kinds.
+pub(crate) fn from_storage(kind: &Served, mut object: Value) -> Result<Value, ApiError> {
+    if let Some(custom) = kind.custom() {
+        return resource::from_storage(kind, custom, object);
+    }
+    if is_new_event(kind) {
+        rename(&mut object, |(_, core)| *core, |(new, _)| *new);
+    }
+    stamp(&mut object, kind.api_version(), &kind.kind().kind);
+    Ok(object)
+}
+
+/// An object of `kind` in the version that is stored.
+///
+/// # Errors
+/// Those of the conversion of custom kinds.
+pub(crate) fn to_storage(kind: &Served, mut object: Value) -> Result<Value, ApiError> {
+    if let Some(custom) = kind.custom() {
+        return resource::to_storage(kind, custom, object);
+    }
+    if is_new_event(kind) {
+        rename(&mut object, |(new, _)| *new, |(_, core)| *core);
+        stamp(&mut object, "v1".to_owned(), "Event");
+    }
+    Ok(object)
+}
+
+fn is_new_event(kind: &Kind) -> bool {
+    kind.group == "events.k8s.io" && kind.plural == "events"
+}
+
+fn stamp(object: &mut Value, api_version: String, kind: &str) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert("apiVersion".to_owned(), api_version.into());
+        members.insert("kind".to_owned(), kind.into());
+    }
+}
+
+/// The fields of events by their names in `events.k8s.io` and in the core group.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+];
+
+type Side = fn(&(&'static str, &'static str)) -> &'static str;
+
+fn rename(object: &mut Value, from: Side, to: Side) {
+    let Some(members) = object.as_object_mut() else { return };
+    let renamed: Map<String, Value> = std::mem::take(members)
+        .into_iter()
+        .map(|(name, value)| match EVENT_FIELDS.iter().find(|pair| from(pair) == name) {
+            Some(pair) => (to(pair).to_owned(), value),
+            None => (name, value),
+        })
+        .collect();
+    *members = renamed;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_schema::builtin;
+
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_events_are_one() {
+        let served = |group| Served::builtin(builtin().find(group, "v1", "events").unwrap().clone());
+        let (new, core) = (&served("events.k8s.io"), &served(""));
+        let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "n", "regarding": {"name": "x"},
+            "reportingController": "c", "action": "a"});
+        let stored = to_storage(new, event.clone()).unwrap();
+        assert_eq!(
+            stored,
+            json!({"apiVersion": "v1", "kind": "Event", "message": "n", "involvedObject": {"name": "x"},
+            "reportingComponent": "c", "action": "a"})
+        );
+        assert_eq!(from_storage(core, stored.clone()).unwrap(), stored);
+        assert_eq!(from_storage(new, stored).unwrap(), event);
+        assert_eq!(super::super::prefix(new, "a"), super::super::prefix(core, "a"));
+    }
+}

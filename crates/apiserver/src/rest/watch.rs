@@ -1,0 +1,230 @@
+//! Watching objects: a stream of events, in the order of the commits, without gaps.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderValue, Response, header::CONTENT_TYPE};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use rand::Rng;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+use windlass_store::{Event, Revision, Snapshot, Watch, WatchError};
+
+use super::{
+    list::wait_for,
+    options::ListOptions,
+    render,
+    scope::Scope,
+    storage::{decode, decode_at, prefix},
+};
+use crate::{
+    ApiError,
+    codec::{Body, BoxError},
+};
+
+/// How often a client that wants bookmarks gets one.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// A watch whose client sets no limit ends after this, and up to as much again.
+const TIMEOUT_MIN: Duration = Duration::from_secs(30 * 60);
+/// How many events are sent in one piece.
+const BATCH_MAX: usize = 256;
+
+/// Answers a GET of a collection with `watch`.
+pub(crate) async fn watch(scope: &Arc<Scope>) -> Result<Response<Body>, ApiError> {
+    let mut options = ListOptions::new(&scope.query, true)?;
+    if options.fields.is_empty() && !scope.request.selected_name.is_empty() {
+        options.fields.require_name(&scope.request.selected_name);
+    }
+    options.fields.check(&scope.kind)?;
+    let stream = match Stream::start(scope, options).await {
+        Ok(stream) => stream,
+        Err(error) if error.reason == "Expired" => Stream::failed(scope, &error)?,
+        Err(error) => return Err(error),
+    };
+    let frames = futures::stream::unfold(stream, |mut stream| async move {
+        let chunk = stream.chunk().await?;
+        Some((Ok::<_, BoxError>(Frame::data(chunk)), stream))
+    });
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// The state of one watch.
+struct Stream {
+    scope: Arc<Scope>,
+    options: ListOptions,
+    watch: Watch,
+    /// Events that were not sent yet.
+    pending: VecDeque<Bytes>,
+    /// Whether no table with headings was sent yet.
+    first: bool,
+    deadline: Instant,
+    next_bookmark: Instant,
+    is_over: bool,
+}
+
+impl Stream {
+    async fn start(scope: &Arc<Scope>, options: ListOptions) -> Result<Self, ApiError> {
+        let key_prefix = prefix(&scope.kind, scope.namespace());
+        let store = scope.api.store();
+        let from_present = options.initial_events.is_some() || matches!(options.revision, None | Some(0));
+        if !from_present {
+            let after = Revision(options.revision.unwrap_or_default());
+            let watch = store.watch(&key_prefix, after).map_err(|compacted| too_old(after, compacted.oldest))?;
+            return Ok(Self::new(scope, options, watch));
+        }
+        let snapshot = wait_for(&scope.api, options.revision.unwrap_or_default()).await?;
+        let watch = store.watch(&key_prefix, snapshot.revision()).map_err(ApiError::internal)?;
+        let mut stream = Self::new(scope, options, watch);
+        if stream.options.initial_events != Some(false) {
+            stream.add_present(&snapshot, &key_prefix)?;
+        }
+        Ok(stream)
+    }
+
+    fn new(scope: &Arc<Scope>, options: ListOptions, watch: Watch) -> Self {
+        let now = Instant::now();
+        let timeout = match options.timeout_seconds {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => TIMEOUT_MIN.mul_f64(1.0 + rand::rng().random::<f64>()),
+        };
+        Self {
+            scope: Arc::clone(scope),
+            options,
+            watch,
+            pending: VecDeque::new(),
+            first: true,
+            deadline: now + timeout,
+            next_bookmark: now + BOOKMARK_INTERVAL,
+            is_over: false,
+        }
+    }
+
+    /// A stream that only tells why there is none.
+    fn failed(scope: &Arc<Scope>, error: &ApiError) -> Result<Self, ApiError> {
+        let store = scope.api.store();
+        let watch = store.watch("/", store.revision()).map_err(ApiError::internal)?;
+        let mut stream = Self::new(scope, ListOptions::default(), watch);
+        stream.fail(error);
+        Ok(stream)
+    }
+
+    /// Everything that is there now, and the mark after it for clients that asked for it.
+    fn add_present(&mut self, snapshot: &Snapshot, key_prefix: &str) -> Result<(), ApiError> {
+        for (_, entry) in snapshot.range(key_prefix, None) {
+            let object = decode(&self.scope.kind, entry)?;
+            if self.selects(&object) {
+                self.push("ADDED", object)?;
+            }
+        }
+        if self.options.initial_events == Some(true) && self.options.bookmarks {
+            let mut bookmark = self.bookmark(snapshot.revision());
+            bookmark["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+            self.pending.push_back(frame("BOOKMARK", &bookmark));
+        }
+        Ok(())
+    }
+
+    /// The next piece of the stream; `None` when it is over.
+    async fn chunk(&mut self) -> Option<Bytes> {
+        while self.pending.is_empty() && !self.is_over {
+            let scope = Arc::clone(&self.scope);
+            tokio::select! {
+                event = self.watch.next() => self.take(event),
+                () = sleep_until(self.next_bookmark) => self.add_bookmark(),
+                () = sleep_until(self.deadline) => {
+                    self.add_bookmark();
+                    self.is_over = true;
+                }
+                () = scope.api.shutdown().cancelled() => self.is_over = true,
+            }
+        }
+        let mut chunk = BytesMut::with_capacity(self.pending.iter().map(Bytes::len).sum());
+        self.pending.drain(..).for_each(|frame| chunk.put(frame));
+        (!chunk.is_empty()).then(|| chunk.freeze())
+    }
+
+    fn take(&mut self, event: Result<Arc<Event>, WatchError>) {
+        let mut next = Some(event);
+        while let Some(event) = next {
+            let result = match event {
+                Ok(event) => self.follow(&event),
+                Err(WatchError::Lagged) => {
+                    Err(ApiError::expired("the watch fell too far behind; list again and watch from there"))
+                }
+                Err(WatchError::Closed) => {
+                    self.is_over = true;
+                    return;
+                }
+            };
+            if let Err(error) = result {
+                self.fail(&error);
+                return;
+            }
+            next = if self.pending.len() < BATCH_MAX { self.watch.try_next() } else { None };
+        }
+    }
+
+    /// Turns a change into the event that this client sees: objects enter and leave what it selects.
+    fn follow(&mut self, event: &Event) -> Result<(), ApiError> {
+        let kind = self.scope.kind.clone();
+        let before = match &event.previous {
+            Some(entry) => Some(decode_at(&kind, &entry.value, event.revision)?).filter(|object| self.selects(object)),
+            None => None,
+        };
+        let after = match &event.entry {
+            Some(entry) => Some(decode(&kind, entry)?).filter(|object| self.selects(object)),
+            None => None,
+        };
+        match (before, after) {
+            (None, None) => Ok(()),
+            (None, Some(object)) => self.push("ADDED", object),
+            (Some(_), Some(object)) => self.push("MODIFIED", object),
+            (Some(object), None) => self.push("DELETED", object),
+        }
+    }
+
+    fn selects(&self, object: &Value) -> bool {
+        self.options.labels.matches(object) && self.options.fields.matches(object)
+    }
+
+    fn push(&mut self, event_type: &str, object: Value) -> Result<(), ApiError> {
+        let object = render::event(&self.scope, object, std::mem::take(&mut self.first))?;
+        self.pending.push_back(frame(event_type, &object));
+        Ok(())
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        self.pending.push_back(frame("ERROR", &error.status()));
+        self.is_over = true;
+    }
+
+    fn add_bookmark(&mut self) {
+        self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+        if let Some(revision) = self.watch.progress().filter(|_| self.options.bookmarks) {
+            let bookmark = self.bookmark(revision);
+            self.pending.push_back(frame("BOOKMARK", &bookmark));
+        }
+    }
+
+    fn bookmark(&self, revision: Revision) -> Value {
+        json!({
+            "kind": self.scope.kind.kind().kind,
+            "apiVersion": self.scope.kind.api_version(),
+            "metadata": { "resourceVersion": revision.to_string(), "creationTimestamp": null },
+        })
+    }
+}
+
+fn frame(event_type: &str, object: &Value) -> Bytes {
+    let mut text = format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes();
+    serde_json::to_writer(&mut text, object).expect("a JSON value can be written");
+    text.extend_from_slice(b"}\n");
+    text.into()
+}
+
+fn too_old(wanted: Revision, oldest: Revision) -> ApiError {
+    ApiError::expired(format!("too old resource version: {wanted} ({oldest})"))
+}

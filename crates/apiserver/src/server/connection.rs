@@ -1,0 +1,113 @@
+//! Network connections: accept, secure, serve, and end in order.
+
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+
+use http::Request;
+use http_body_util::BodyExt;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use rustls::pki_types::CertificateDer;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::Tls;
+use crate::{
+    Api,
+    auth::{Peer, user_of_certificate},
+};
+
+/// How many connections there may be at once; more wait.
+const CONNECTIONS_MAX: usize = 4_096;
+/// How long a client may take to agree on TLS, and then to send the head of a request.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How many requests and watches one HTTP/2 connection may have open.
+const STREAMS_MAX: u32 = 1_000;
+/// How long open requests may take after the end was announced.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long to wait when the system has no more connections to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves `api` on `listener` until `shutdown`; then watches end and open requests are finished. Without TLS every
+/// client is anonymous unless it has a token.
+pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, shutdown: CancellationToken) {
+    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.0));
+    let (tasks, permits) = (TaskTracker::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    loop {
+        let permit = Arc::clone(&permits).acquire_owned().await.expect("the semaphore is never closed");
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (acceptor, api, shutdown) = (acceptor.clone(), api.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            if let Err(error) = connection(stream, acceptor, api, shutdown).await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    api.shutdown().cancel();
+    tasks.close();
+    if timeout(DRAIN_TIME_MAX, tasks.wait()).await.is_err() {
+        tracing::warn!("open requests did not finish in time");
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    api: Api,
+    shutdown: CancellationToken,
+) -> Result<(), crate::BoxError> {
+    stream.set_nodelay(true)?;
+    let Some(acceptor) = acceptor else {
+        return requests(stream, Peer::Remote { certificate: None }, api, shutdown).await;
+    };
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let stream = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await.map_err(late)??;
+    let certificate = stream.get_ref().1.peer_certificates().and_then(<[CertificateDer<'_>]>::first);
+    let certificate = certificate.map(|certificate| user_of_certificate(certificate)).transpose()?;
+    requests(stream, Peer::Remote { certificate }, api, shutdown).await
+}
+
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    api: Api,
+    shutdown: CancellationToken,
+) -> Result<(), crate::BoxError> {
+    let peer = Arc::new(peer);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (api, peer) = (api.clone(), Arc::clone(&peer));
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        async move { Ok::<_, Infallible>(api.handle(request, &peer).await) }
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_TIME_MAX);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        result = connection.as_mut() => return result,
+        () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}

@@ -1,0 +1,57 @@
+//! TLS: the server's certificate, and the authority whose client certificates count.
+
+use std::sync::Arc;
+
+use rustls::{
+    RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{VerifierBuilderError, WebPkiClientVerifier},
+};
+
+/// How connections are secured.
+#[derive(Clone, Debug)]
+pub struct Tls(pub(super) Arc<ServerConfig>);
+
+/// Why connections cannot be secured.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A text is not what it should be.
+    #[error("the {0} cannot be read: {1}")]
+    Pem(&'static str, rustls::pki_types::pem::Error),
+    /// The certificate and the key do not fit, or are not usable.
+    #[error("the certificate cannot be used: {0}")]
+    Certificate(#[source] rustls::Error),
+    /// The authority cannot check anybody.
+    #[error("the authority of client certificates cannot be used: {0}")]
+    Authority(#[source] VerifierBuilderError),
+}
+
+impl Tls {
+    /// From PEM texts: the certificate chain, its key, and the authority for clients, who need no certificate.
+    ///
+    /// # Errors
+    /// A text is not PEM, or the parts do not fit together.
+    pub fn new(certificates: &[u8], key: &[u8], client_authority: &[u8]) -> Result<Self, TlsError> {
+        let chain = CertificateDer::pem_slice_iter(certificates).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|error| TlsError::Pem("certificate", error))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Pem("key", error))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(client_authority) {
+            let certificate = certificate.map_err(|error| TlsError::Pem("client authority", error))?;
+            roots.add(certificate).map_err(TlsError::Certificate)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(TlsError::Authority)?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Certificate)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(TlsError::Certificate)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self(Arc::new(config)))
+    }
+}

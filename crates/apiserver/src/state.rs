@@ -1,0 +1,163 @@
+//! The API server as a value: everything that requests share.
+
+use std::{fmt, ops::RangeInclusive, sync::Arc};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio_util::sync::CancellationToken;
+use windlass_store::Store;
+
+use crate::{
+    Body, NodeProxy,
+    address::AddressRange,
+    admission::{Admission, Plugins},
+    auth::{Auth, Peer},
+    crd, handler,
+    openapi::OpenApi,
+    registry::Registry,
+    system::System,
+    upkeep,
+};
+
+/// What one API server is told about its world.
+#[derive(Clone)]
+pub struct Config {
+    /// Where clients reach the server: host and port.
+    pub address: String,
+    /// The addresses that Services get.
+    pub service_range: AddressRange,
+    /// The ports that Services of type NodePort get.
+    pub node_ports: RangeInclusive<u16>,
+    /// The admission plugins.
+    pub plugins: Plugins,
+    /// The way to the agents of the nodes; without it there are no logs.
+    pub node_proxy: Option<Arc<dyn NodeProxy>>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            address: "127.0.0.1:6443".to_owned(),
+            service_range: AddressRange::new([10, 96, 0, 0].into(), 16),
+            node_ports: 30_000..=32_767,
+            plugins: Plugins::default(),
+            node_proxy: None,
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Config")
+            .field("address", &self.address)
+            .field("service_range", &self.service_range)
+            .field("node_ports", &self.node_ports)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One API server; a clone is the same server.
+#[derive(Clone, Debug)]
+pub struct Api(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    registry: Arc<Registry>,
+    auth: Arc<Auth>,
+    admission: Admission,
+    system: System,
+    openapi: OpenApi,
+    config: Config,
+    shutdown: CancellationToken,
+    /// Held from the choice of an address or port until the object that has it is stored.
+    allocation: Arc<Mutex<()>>,
+}
+
+impl Api {
+    /// The API over `store`, with the kinds of the definitions in it.
+    ///
+    /// What the server itself looks after (the life of definitions, old events) runs as tasks of the current tokio runtime
+    /// until [`Api::shutdown`] is cancelled.
+    pub fn new(store: Store, auth: Auth, config: Config) -> Self {
+        let api = Self::idle(store, auth, config);
+        let (store, stop) = (api.store().clone(), api.shutdown().clone());
+        tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
+        tokio::spawn(upkeep::run(store, stop));
+        api
+    }
+
+    fn idle(store: Store, auth: Auth, config: Config) -> Self {
+        let registry = Registry::new();
+        crd::restore(&store.snapshot(), &registry);
+        let auth = Arc::new(auth);
+        let admission = Admission::new(store.clone(), Arc::clone(&auth), config.plugins.clone());
+        Self(Arc::new(Inner {
+            store,
+            registry: Arc::new(registry),
+            auth,
+            admission,
+            system: System::default(),
+            openapi: OpenApi::default(),
+            config,
+            shutdown: CancellationToken::new(),
+            allocation: Arc::default(),
+        }))
+    }
+
+    /// Answers one request. Every failure is an answer, too.
+    pub fn handle(&self, request: Request<Body>, peer: &Peer) -> BoxFuture<'static, Response<Body>> {
+        let (api, peer) = (self.clone(), peer.clone());
+        Box::pin(handler::handle(api, request, peer))
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// The kinds that are served.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.0.registry
+    }
+
+    /// Who may do what.
+    pub fn auth(&self) -> &Auth {
+        &self.0.auth
+    }
+
+    /// The admission plugins.
+    pub fn admission(&self) -> &Admission {
+        &self.0.admission
+    }
+
+    /// Health, version and metrics.
+    pub fn system(&self) -> &System {
+        &self.0.system
+    }
+
+    pub(crate) fn openapi(&self) -> &OpenApi {
+        &self.0.openapi
+    }
+
+    /// What the server was told.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Ends every watch when cancelled.
+    pub fn shutdown(&self) -> &CancellationToken {
+        &self.0.shutdown
+    }
+
+    pub(crate) fn node_proxy(&self) -> Option<&Arc<dyn NodeProxy>> {
+        self.0.config.node_proxy.as_ref()
+    }
+
+    /// Keeps others from choosing an address or port.
+    pub(crate) async fn allocation(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.0.allocation).lock_owned().await
+    }
+}

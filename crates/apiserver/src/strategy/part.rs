@@ -1,0 +1,134 @@
+//! The part of an object that a request may change.
+
+use serde_json::{Map, Value};
+use windlass_schema::Kind;
+
+use super::{has_status, is, keep};
+use crate::object::{Object, take_over};
+
+/// The part of an object that a request may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but what has a subresource of its own.
+    Object,
+    /// What was observed.
+    Status,
+    /// What holds a namespace.
+    Finalize,
+    /// The containers that are added to a running Pod.
+    EphemeralContainers,
+    /// The resources of the containers of a running Pod.
+    Resize,
+    /// The decision on a certificate signing request.
+    Approval,
+    /// The node of a Pod.
+    Binding,
+}
+
+impl Part {
+    /// The part behind a subresource.
+    pub(crate) fn of(subresource: &str) -> Option<Self> {
+        match subresource {
+            "status" => Some(Self::Status),
+            "finalize" => Some(Self::Finalize),
+            "ephemeralcontainers" => Some(Self::EphemeralContainers),
+            "resize" => Some(Self::Resize),
+            "approval" => Some(Self::Approval),
+            _ => None,
+        }
+    }
+
+    /// Takes everything outside of the part from `old`.
+    pub(super) fn restrict(self, kind: &Kind, object: &mut Value, old: &Value) {
+        match self {
+            Self::Object if has_status(kind) => take_over(object, old, "status"),
+            Self::Object | Self::Binding => {}
+            Self::Status => restrict_to_status(kind, object, old),
+            Self::Finalize => restrict_to(object, old, &["/spec/finalizers"]),
+            Self::EphemeralContainers => restrict_to(object, old, &["/spec/ephemeralContainers"]),
+            Self::Resize => restrict_to(object, old, &["/spec/containers", "/spec/initContainers"]),
+            Self::Approval => restrict_to(object, old, &["/status/conditions"]),
+        }
+    }
+}
+
+fn restrict_to_status(kind: &Kind, object: &mut Value, old: &Value) {
+    let others: Vec<String> = [object.as_object(), old.as_object()]
+        .into_iter()
+        .flatten()
+        .flat_map(Map::keys)
+        .filter(|name| !matches!(name.as_str(), "status" | "metadata" | "apiVersion" | "kind"))
+        .cloned()
+        .collect();
+    keep(object, old, &others.iter().map(String::as_str).collect::<Vec<_>>());
+    // Agents of nodes and volumes write labels and annotations along with the status.
+    let open = ["Node", "Pod", "Service", "PersistentVolume", "PersistentVolumeClaim", "Namespace"];
+    let metadata: &[&str] = match open.iter().any(|name| is(kind, "", name)) {
+        true => &["managedFields", "resourceVersion", "labels", "annotations"],
+        false => &["managedFields", "resourceVersion"],
+    };
+    restrict_metadata(object, old, metadata);
+}
+
+/// Takes everything from `old` but the listed places and the ownership of fields.
+fn restrict_to(object: &mut Value, old: &Value, pointers: &[&str]) {
+    let mut kept = old.clone();
+    for pointer in pointers {
+        let (parent, name) = pointer.rsplit_once('/').expect("the pointers are constants");
+        let value = object.pointer(pointer).cloned();
+        let Some(members) = kept.pointer_mut(parent).and_then(Value::as_object_mut) else { continue };
+        match value {
+            Some(value) => members.insert(name.to_owned(), value),
+            None => members.remove(name),
+        };
+    }
+    for field in ["managedFields", "resourceVersion"] {
+        let value = object.metadata().and_then(|metadata| metadata.get(field)).cloned().unwrap_or_default();
+        kept.set_meta(field, value);
+    }
+    *object = kept;
+}
+
+fn restrict_metadata(object: &mut Value, old: &Value, open: &[&str]) {
+    let mut metadata = old.metadata().cloned().unwrap_or_default();
+    for field in open {
+        match object.metadata().and_then(|metadata| metadata.get(*field)) {
+            Some(value) => metadata.insert((*field).to_owned(), value.clone()),
+            None => metadata.remove(*field),
+        };
+    }
+    *object.metadata_mut() = metadata;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_schema::builtin;
+
+    use super::*;
+
+    fn check(plural: &str, part: Part, object: Value, expect: Value) {
+        let kinds = builtin();
+        let kind = kinds.find("", "v1", plural).or_else(|| kinds.find("apps", "v1", plural)).unwrap();
+        let old = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"x": 1}, "status": {"y": 1}});
+        let mut object = object;
+        part.restrict(kind, &mut object, &old);
+        assert_eq!(object, expect, "{plural} {part:?}");
+    }
+
+    #[test]
+    fn a_request_changes_its_part_only() {
+        let new = json!({"metadata": {"labels": {"a": "2"}}, "spec": {"x": 2}, "status": {"y": 2}});
+        let object = json!({"metadata": {"labels": {"a": "2"}}, "spec": {"x": 2}, "status": {"y": 1}});
+        check("deployments", Part::Object, new.clone(), object);
+        let status = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"x": 1}, "status": {"y": 2}});
+        check("deployments", Part::Status, new.clone(), status);
+        let labelled = json!({"metadata": {"labels": {"a": "2"}}, "spec": {"x": 1}, "status": {"y": 2}});
+        check("nodes", Part::Status, new.clone(), labelled);
+        check("configmaps", Part::Object, new.clone(), new);
+        let finalize = json!({"metadata": {}, "spec": {"finalizers": [], "x": 3}});
+        let expect =
+            json!({"metadata": {"labels": {"a": "1"}}, "spec": {"finalizers": [], "x": 1}, "status": {"y": 1}});
+        check("namespaces", Part::Finalize, finalize, expect);
+    }
+}

@@ -1,0 +1,135 @@
+//! Pods: their state at birth, the little that may change later, and how long they may take to end.
+
+use serde_json::{Value, json};
+use windlass_schema::{FieldError, quantity};
+
+use super::pod_spec;
+
+const GRACE_SECONDS_DEFAULT: i64 = 30;
+
+pub(super) fn prepare_create(object: &mut Value) {
+    object["status"] = json!({ "phase": "Pending", "qosClass": quality(object) });
+    let gates = object.pointer("/spec/schedulingGates").and_then(Value::as_array);
+    if gates.is_some_and(|gates| !gates.is_empty()) {
+        object["status"]["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null, "lastTransitionTime": null,
+        }]);
+    }
+}
+
+/// How long the Pod may take: nobody runs one without a node or one that is done.
+pub(super) fn grace_seconds(live: &Value, asked: Option<i64>) -> i64 {
+    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/nodeName").is_empty() || matches!(text("/status/phase"), "Succeeded" | "Failed") {
+        return 0;
+    }
+    let own = live.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    match asked.or(own).unwrap_or(GRACE_SECONDS_DEFAULT) {
+        ..0 => 1,
+        seconds => seconds,
+    }
+}
+
+pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let mut errors = match old {
+        None => pod_spec::problems(spec, "spec"),
+        Some(old) => unchanged(object, old),
+    };
+    if spec
+        .get("restartPolicy")
+        .is_some_and(|policy| !["Always", "OnFailure", "Never"].iter().any(|known| policy == known))
+    {
+        let policy = spec["restartPolicy"].clone();
+        errors.push(FieldError::not_supported("spec.restartPolicy", policy, &["Always", "OnFailure", "Never"]));
+    }
+    errors
+}
+
+/// A Pod is what it was: only a few fields may change.
+fn unchanged(object: &Value, old: &Value) -> Vec<FieldError> {
+    let still = |object: &Value| {
+        let mut spec = object.get("spec").cloned().unwrap_or_default();
+        let Some(members) = spec.as_object_mut() else { return spec };
+        for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
+            members.remove(field);
+        }
+        // A Pod that waits at a gate may still narrow where it runs.
+        if object.pointer("/spec/schedulingGates").or(old.pointer("/spec/schedulingGates")).is_some() {
+            members.remove("nodeSelector");
+            members.remove("affinity");
+        }
+        for list in ["containers", "initContainers"] {
+            let containers = members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            containers.filter_map(Value::as_object_mut).for_each(|container| drop(container.remove("image")));
+        }
+        spec
+    };
+    if still(object) == still(old) {
+        return Vec::new();
+    }
+    let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
+               `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
+               `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+    vec![FieldError::forbidden("spec", why)]
+}
+
+/// The class of service that requests and limits make.
+fn quality(object: &Value) -> &'static str {
+    let lists = ["containers", "initContainers"].into_iter();
+    let containers: Vec<&Value> =
+        lists.filter_map(|list| object.get("spec")?.get(list)?.as_array()).flatten().collect();
+    let amount = |container: &Value, side: &str, resource: &str| {
+        let text = container.pointer(&format!("/resources/{side}/{resource}"))?;
+        let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+        quantity::canonical(&text).filter(|amount| amount != "0")
+    };
+    let mut guaranteed = !containers.is_empty();
+    let mut any = false;
+    for (container, resource) in containers.iter().flat_map(|container| [(container, "cpu"), (container, "memory")]) {
+        let limit = amount(container, "limits", resource);
+        let request = amount(container, "requests", resource);
+        any |= limit.is_some() || request.is_some();
+        guaranteed &= limit.is_some() && request.as_ref().is_none_or(|request| Some(request) == limit.as_ref());
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_limits_make_the_class() {
+        let check = |resources: Value, expect| {
+            let mut pod = json!({"metadata": {}, "spec": {"containers": [{"name": "a", "resources": resources}]}});
+            prepare_create(&mut pod);
+            assert_eq!(pod["status"]["qosClass"], expect);
+        };
+        check(json!({}), "BestEffort");
+        check(json!({"requests": {"cpu": "1"}}), "Burstable");
+        check(json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed");
+        check(
+            json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}}),
+            "Guaranteed",
+        );
+        check(json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"}}), "Burstable");
+    }
+
+    #[test]
+    fn little_of_a_pod_may_change() {
+        let old = json!({"spec": {"containers": [{"name": "a", "image": "x", "command": ["c"]}]}});
+        let new = |spec: Value| json!({ "spec": spec });
+        let image =
+            new(json!({"containers": [{"name": "a", "image": "y", "command": ["c"]}], "activeDeadlineSeconds": 5}));
+        assert!(validate(&image, Some(&old)).is_empty());
+        let command = new(json!({"containers": [{"name": "a", "image": "x", "command": ["d"]}]}));
+        assert_eq!(validate(&command, Some(&old))[0].path, "spec");
+    }
+}

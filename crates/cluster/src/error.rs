@@ -1,0 +1,105 @@
+//! Why a cluster cannot start, in words that say what to do.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::pki::PkiError;
+
+/// Why a cluster cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another Windlass uses the directory.
+    #[error("{} is in use by another Windlass{}; stop it with `windlass down`, or choose another directory with --dir", dir.display(), process(*pid))]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+        /// The process that uses it, if it is known.
+        pid: Option<u32>,
+    },
+    /// The directory may not be written to.
+    #[error("no permission to use {}; choose a directory of your own with --dir", path.display())]
+    Permission {
+        /// What may not be used.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The disk is full.
+    #[error("no space left on the disk for {}; free some space and start again", path.display())]
+    NoSpace {
+        /// What was to be written.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file cannot be used for another reason.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody else listens there.
+    #[error("{address} is in use by another process; stop it, or choose another port with --port")]
+    PortInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another port with --port")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// All ranges of addresses are taken.
+    #[error("port {port} is in use in every range from 127.64.0.0/16 to 127.126.0.0/16; choose another with --port")]
+    NoRange {
+        /// The port.
+        port: u16,
+    },
+    /// Keys and certificates cannot be made.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] windlass_store::OpenError),
+    /// The key of service-account tokens cannot be used.
+    #[error(transparent)]
+    TokenKey(#[from] windlass_apiserver::auth::JwtError),
+    /// Connections cannot be secured.
+    #[error(transparent)]
+    Tls(#[from] windlass_apiserver::server::TlsError),
+    /// The node cannot start.
+    #[error(transparent)]
+    Node(#[from] windlass_node::NodeError),
+    /// A node keeps Pods and logs on disk.
+    #[error("a cluster in memory has no place for Pods; give it a directory, or choose another profile")]
+    NodeNeedsDirectory,
+    /// The objects of a new cluster cannot be written.
+    #[error("cannot write the first objects: {0}")]
+    Bootstrap(#[from] windlass_store::CommitError),
+}
+
+impl StartError {
+    /// The error for a failed access to `path`.
+    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Permission { path, source },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path, source },
+            _ => Self::File { path, source },
+        }
+    }
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}

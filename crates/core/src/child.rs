@@ -1,0 +1,53 @@
+//! An object that is wanted, as a value of any kind.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::core::ApiResource;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A wanted object: only the fields that its author cares about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// Its kind.
+    pub resource: ApiResource,
+    /// Its namespace; the owner's if it is not said.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// All of it, as the API takes it.
+    pub object: Value,
+}
+
+/// Why a value cannot be an object of the API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChildError {
+    /// It has no name.
+    #[error("a child {0} has no name: set metadata.name")]
+    Unnamed(String),
+    /// It cannot be written as JSON.
+    #[error("a child {kind} cannot be written as JSON: {why}")]
+    Encode {
+        /// The kind.
+        kind: String,
+        /// The encoder's answer.
+        why: String,
+    },
+}
+
+impl Child {
+    /// Takes a typed object.
+    ///
+    /// # Errors
+    /// When it has no name, or cannot be written as JSON.
+    pub fn new<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Result<Self, ChildError> {
+        let resource = ApiResource::erase::<K>(&());
+        let ObjectMeta { name, namespace, .. } = object.meta().clone();
+        let Some(name) = name else { return Err(ChildError::Unnamed(resource.kind)) };
+        let encode = |why: serde_json::Error| ChildError::Encode { kind: resource.kind.clone(), why: why.to_string() };
+        let mut object = serde_json::to_value(object).map_err(encode)?;
+        object["apiVersion"] = resource.api_version.clone().into();
+        object["kind"] = resource.kind.clone().into();
+        Ok(Self { resource, namespace, name, object })
+    }
+}

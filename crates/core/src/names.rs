@@ -1,0 +1,26 @@
+//! Names that operators, people and tools agree on.
+
+/// The label that says who manages an object.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The label that names an application.
+pub const APP_NAME: &str = "app.kubernetes.io/name";
+/// The label that names one instance of an application.
+pub const APP_INSTANCE: &str = "app.kubernetes.io/instance";
+/// The annotation that stops an operator from touching what belongs to a resource, while its value is `true`.
+pub const PAUSED: &str = "windlass.dev/paused";
+/// The finalizer that gives an operator the time to clean up.
+pub const FINALIZER: &str = "windlass.dev/finalizer";
+
+/// The condition types that every resource of an operator may have.
+pub mod condition {
+    /// The resource is as declared and works.
+    pub const READY: &str = "Ready";
+    /// The operator is on its way.
+    pub const PROGRESSING: &str = "Progressing";
+    /// The operator cannot go on; the message says what to do.
+    pub const STALLED: &str = "Stalled";
+    /// The operator was told to keep its hands off.
+    pub const PAUSED: &str = "Paused";
+    /// The cleanup before the deletion does not succeed.
+    pub const DELETION_BLOCKED: &str = "DeletionBlocked";
+}

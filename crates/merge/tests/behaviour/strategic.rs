@@ -1,0 +1,94 @@
+//! Strategic merge patches of maps, and their directives.
+
+use serde_json::{Value, json};
+use windlass_merge::{PatchError, strategic};
+
+use crate::thing::{UNKNOWN, thing};
+
+fn check(original: Value, patch: Value, expect: Value) {
+    let wrap = |value: Value| json!({ "spec": value });
+    let patched = strategic::apply(&wrap(original.clone()), &wrap(patch.clone()), Some(thing()));
+    let patched = patched.unwrap_or_else(|error| panic!("{patch} on {original}: {error}"));
+    assert_eq!(patched, wrap(expect), "{patch} on {original}");
+}
+
+fn check_malformed(original: Value, patch: Value) {
+    let wrap = |value: Value| json!({ "spec": value });
+    let patched = strategic::apply(&wrap(original), &wrap(patch.clone()), Some(thing()));
+    assert!(matches!(patched, Err(PatchError::Malformed(_))), "{patch}: {patched:?}");
+}
+
+#[test]
+fn members_are_merged_and_null_removes() {
+    check(json!({"replicas": 1}), json!({"paused": true}), json!({"replicas": 1, "paused": true}));
+    check(json!({"replicas": 1}), json!({"replicas": 2}), json!({"replicas": 2}));
+    check(json!({"replicas": 1, "paused": true}), json!({"paused": null, "atoms": null}), json!({"replicas": 1}));
+    check(
+        json!({"nested": {"a": 1}}),
+        json!({"nested": {"b": {"c": "x"}}}),
+        json!({"nested": {"a": 1, "b": {"c": "x"}}}),
+    );
+    check(json!({}), json!({"nested": {"a": null, "b": {"c": null}}}), json!({"nested": {"b": {}}}));
+    check(json!({"nested": {"a": 1}}), json!({"nested": 5}), json!({"nested": 5}));
+    check(json!({"nested": 5}), json!({"nested": {"a": 1}}), json!({"nested": {"a": 1}}));
+}
+
+#[test]
+fn a_map_that_the_type_replaces_is_replaced() {
+    check(json!({"fixed": {"a": 1}}), json!({"fixed": {"b": 2}}), json!({"fixed": {"b": 2}}));
+}
+
+#[test]
+fn maps_are_replaced_emptied_or_merged_by_directive() {
+    check(json!({"nested": {"a": 1}}), json!({"nested": {"$patch": "replace", "b": {}}}), json!({"nested": {"b": {}}}));
+    check(json!({"nested": {"a": 1}}), json!({"nested": {"$patch": "delete"}}), json!({"nested": {}}));
+    check(
+        json!({"nested": {"a": 1}}),
+        json!({"nested": {"$patch": "merge", "b": {}}}),
+        json!({"nested": {"a": 1, "b": {}}}),
+    );
+    check(json!({}), json!({"nested": {"$patch": "replace", "a": 1}}), json!({"nested": {"a": 1}}));
+    check(json!({}), json!({"nested": {"$patch": "delete"}}), json!({}));
+    check_malformed(json!({"nested": {"a": 1}}), json!({"nested": {"$patch": "drop"}}));
+    check_malformed(json!({"nested": {"a": 1}}), json!({"nested": {"$patch": 1}}));
+}
+
+#[test]
+fn retained_keys_are_all_that_is_left() {
+    let live = || json!({"strategy": {"type": "RollingUpdate", "rolling": {"max": 1}}});
+    check(
+        live(),
+        json!({"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}),
+        json!({"strategy": {"type": "Recreate"}}),
+    );
+    check(
+        live(),
+        json!({"strategy": {"$retainKeys": ["type", "rolling"], "rolling": {"max": 2}}}),
+        json!({"strategy": {"type": "RollingUpdate", "rolling": {"max": 2}}}),
+    );
+    check(live(), json!({"strategy": {"$retainKeys": []}}), json!({"strategy": {}}));
+    check(
+        live(),
+        json!({"strategy": {"$retainKeys": ["type"], "rolling": null}}),
+        json!({"strategy": {"type": "RollingUpdate"}}),
+    );
+    check(json!({}), json!({"strategy": {"$retainKeys": ["type"], "type": "x"}}), json!({"strategy": {"type": "x"}}));
+    check_malformed(live(), json!({"strategy": {"$retainKeys": ["type"], "rolling": {"max": 2}}}));
+    check_malformed(live(), json!({"strategy": {"$retainKeys": "type"}}));
+}
+
+#[test]
+fn where_nothing_is_known_lists_are_replaced_and_maps_merged() {
+    let patched = strategic::apply(
+        &json!({"a": {"b": 1}, "l": [{"name": "x"}]}),
+        &json!({"a": {"c": 2}, "l": [{"name": "y"}]}),
+        UNKNOWN,
+    );
+    assert_eq!(patched, Ok(json!({"a": {"b": 1, "c": 2}, "l": [{"name": "y"}]})));
+}
+
+#[test]
+fn a_patch_is_an_object() {
+    assert!(matches!(strategic::apply(&json!({}), &json!([]), UNKNOWN), Err(PatchError::Malformed(_))));
+    assert_eq!(strategic::apply(&json!(null), &json!({"a": 1}), UNKNOWN), Ok(json!({"a": 1})));
+}

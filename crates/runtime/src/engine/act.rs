@@ -1,0 +1,119 @@
+//! Carrying out the steps of a pass.
+
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::core::ApiResource;
+use kube::{Api, Client};
+use windlass_core::{Child, Event};
+
+use super::difference::Differences;
+use super::step::{Refusal, Step, Unwanted};
+
+/// What kept a pass from being carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("cannot {verb} {what}: {source}")]
+    Api {
+        verb: &'static str,
+        what: String,
+        #[source]
+        source: kube::Error,
+    },
+}
+
+impl Trouble {
+    /// The reason in conditions and events.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "ChildRefused",
+            Self::Api { .. } => "ApplyFailed",
+        }
+    }
+
+    /// Whether trying again does not help.
+    pub(crate) fn needs_a_person(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
+/// What was done before to the same object, as far as this process remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nothing.
+    New,
+    /// Another state was applied.
+    Other,
+    /// The same state was applied: whatever is different now is the work of somebody else.
+    Same,
+}
+
+/// Does one step and tells what was done, if that is worth an event.
+pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Before) -> Result<Option<Event>, Trouble> {
+    match step {
+        Step::Create(child) => {
+            apply(client, manager, child).await?;
+            let what = title(&child.resource, &child.name);
+            Ok(Some(match before {
+                Before::New => Event::normal("Created", format!("Created {what}")),
+                _ => Event::normal("Recreated", format!("{what} was gone, created it again")),
+            }))
+        }
+        Step::Update(child, differences) => {
+            apply(client, manager, child).await?;
+            Ok(updated(child, differences, before))
+        }
+        Step::Delete(unwanted) => {
+            delete(client, unwanted).await?;
+            let what = title(&unwanted.resource, &unwanted.name);
+            Ok(Some(Event::normal("Deleted", format!("Deleted {what}: it is no longer wanted"))))
+        }
+    }
+}
+
+fn updated(child: &Child, differences: &Differences, before: Before) -> Option<Event> {
+    if differences.fields.is_empty() {
+        return None;
+    }
+    let what = title(&child.resource, &child.name);
+    let changes = differences.describe(child.resource.kind == "Secret");
+    let is_drift = before == Before::Same || differences.fields.iter().any(|difference| difference.taken);
+    Some(if is_drift {
+        Event::normal("DriftCorrected", format!("{what} was changed from outside, put it right: {changes}"))
+    } else {
+        Event::normal("Updated", format!("Updated {what}: {changes}"))
+    })
+}
+
+async fn apply(client: &Client, manager: &str, child: &Child) -> Result<(), Trouble> {
+    let params = PatchParams::apply(manager).force();
+    let api = api(client, &child.resource, child.namespace.as_deref());
+    let applied = api.patch(&child.name, &params, &Patch::Apply(&child.object)).await;
+    applied.map(drop).map_err(|source| Trouble::Api {
+        verb: "apply",
+        what: title(&child.resource, &child.name),
+        source,
+    })
+}
+
+async fn delete(client: &Client, unwanted: &Unwanted) -> Result<(), Trouble> {
+    let precondition = Preconditions { uid: Some(unwanted.uid.clone()), resource_version: None };
+    let params = DeleteParams::background().preconditions(precondition);
+    match api(client, &unwanted.resource, unwanted.namespace.as_deref()).delete(&unwanted.name, &params).await {
+        Ok(_) => Ok(()),
+        // Gone, or another object under the same name: either way there is nothing to delete any more.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(source) => Err(Trouble::Api { verb: "delete", what: title(&unwanted.resource, &unwanted.name), source }),
+    }
+}
+
+fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    }
+}
+
+fn title(resource: &ApiResource, name: &str) -> String {
+    format!("{} {name}", resource.kind)
+}

@@ -1,0 +1,240 @@
+//! What an operator declares: the kinds it owns and reads. Watches, caches and permissions follow from it.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::{ApiResource, PartialObjectMeta};
+use serde::Serialize;
+use windlass_core::{Operator, World};
+
+use super::kinds::{Family, Nursery};
+use super::memory::Memory;
+use super::{Cleanup, CleanupFn, Engine, call_cleanup};
+use crate::cache::Change;
+use crate::controller::{ByObject, Controller};
+use crate::key::ObjectKey;
+use crate::manager::Manager;
+use crate::object::Object;
+use crate::owners::is_cluster_scoped;
+use crate::watch::Watch;
+
+/// What an operator does with a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Makes, changes and removes its objects.
+    Owns,
+    /// Looks at its objects.
+    Reads,
+}
+
+/// A kind that an operator uses.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// The kind.
+    pub resource: ApiResource,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What for.
+    pub usage: Use,
+}
+
+/// An operator, its kinds and its options.
+pub struct Declaration<O: Operator> {
+    operator: Arc<O>,
+    kinds: Vec<Kind<O>>,
+    pods: bool,
+    cleanup: Option<CleanupFn<O>>,
+    workers: Option<usize>,
+}
+
+struct Kind<O: Operator> {
+    declared: Declared,
+    watch: Wire<O>,
+}
+
+type Wire<O> = Box<dyn Fn(&mut Wiring<'_, O>) + Send + Sync>;
+
+type EngineController<O> = Controller<ByObject<Engine<O>>>;
+type Route<O> = Box<dyn FnOnce(EngineController<O>, &Family) -> EngineController<O>>;
+
+/// The caches of an operator while they are put together.
+struct Wiring<'a, O: Operator> {
+    manager: &'a Manager,
+    namespace: Option<String>,
+    world: World,
+    nursery: Nursery,
+    family: Family,
+    routes: Vec<Route<O>>,
+}
+
+impl<O: Operator> Declaration<O> {
+    /// An operator that makes nothing yet.
+    pub fn new(operator: O) -> Self {
+        Self { operator: Arc::new(operator), kinds: Vec::new(), pods: false, cleanup: None, workers: None }
+    }
+
+    /// The operator makes objects of kind `K`.
+    #[must_use]
+    pub fn owns<K: Object<DynamicType = ()> + Serialize>(mut self) -> Self {
+        self.kinds.push(Kind {
+            declared: declared::<K>(Use::Owns),
+            watch: Box::new(|wiring| {
+                let informer = wiring.watch_family::<K>();
+                wiring.nursery.add(Arc::new(informer));
+            }),
+        });
+        self
+    }
+
+    /// The operator looks at objects of kind `K`, and is asked again when one below a resource changes.
+    #[must_use]
+    pub fn reads<K: Object<DynamicType = ()>>(mut self) -> Self {
+        self.kinds.push(reads::<O, K>());
+        self
+    }
+
+    /// The operator looks at objects of kind `K`; `map` says which resources a change concerns.
+    #[must_use]
+    pub fn watches<K: Object<DynamicType = ()>>(
+        mut self,
+        map: impl Fn(&Change<K>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let watch = move |wiring: &mut Wiring<'_, O>| {
+            let informer = wiring.manager.informers().get(Watch::<K>::all().namespace(wiring.scope::<K>()));
+            wiring.world = std::mem::take(&mut wiring.world).with_view(Arc::new(informer.clone()));
+            let map = map.clone();
+            wiring.routes.push(Box::new(move |controller, _| controller.on(&informer, map)));
+        };
+        self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
+        self
+    }
+
+    /// The operator looks at the Pods of the workloads it owns: see [`World::pods_of`].
+    #[must_use]
+    pub fn pods(mut self) -> Self {
+        self.pods = true;
+        self
+    }
+
+    /// The operator has something to do before a resource may go.
+    #[must_use]
+    pub fn cleanup(mut self) -> Self
+    where
+        O: Cleanup,
+    {
+        self.cleanup = Some(call_cleanup::<O>);
+        self
+    }
+
+    /// How many resources are worked on at the same time.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// The kinds that the operator uses, besides its own.
+    pub fn declared(&self) -> Vec<Declared> {
+        let all = self.kinds.iter().map(|kind| kind.declared.clone());
+        all.chain(self.pod_kinds().into_iter().map(|kind| kind.declared)).collect()
+    }
+
+    /// The kind itself.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource::erase::<O::Resource>(&())
+    }
+
+    /// Whether resources live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        !is_cluster_scoped::<O::Resource>()
+    }
+
+    /// The definition of the kind for the API.
+    pub fn definition(&self) -> CustomResourceDefinition {
+        windlass_core::definition::<O::Resource>()
+    }
+
+    /// Whether resources carry a finalizer.
+    pub fn has_cleanup(&self) -> bool {
+        self.cleanup.is_some()
+    }
+
+    /// Puts the operator to work in `manager`, on one namespace or on all.
+    pub fn install(&self, manager: &mut Manager, namespace: Option<String>) {
+        let mut wiring = Wiring {
+            manager,
+            namespace: namespace.clone(),
+            world: World::new(),
+            nursery: Nursery::default(),
+            family: Family::default(),
+            routes: Vec::new(),
+        };
+        for kind in self.kinds.iter().chain(&self.pod_kinds()) {
+            (kind.watch)(&mut wiring);
+        }
+        let Wiring { world, nursery, family, routes, .. } = wiring;
+        let engine = Engine {
+            operator: self.operator.clone(),
+            cleanup: self.cleanup,
+            world: world.strict(),
+            nursery,
+            memory: Memory::default(),
+        };
+        let scope = namespace.filter(|_| !is_cluster_scoped::<O::Resource>());
+        let mut controller = Controller::within(manager, Watch::all().namespace(scope), engine);
+        for route in routes {
+            controller = route(controller, &family);
+        }
+        if let Some(workers) = self.workers {
+            controller = controller.workers(workers);
+        }
+        manager.add(controller);
+    }
+
+    /// What finding Pods takes: those of a Deployment belong to a ReplicaSet, of which only the owner matters.
+    fn pod_kinds(&self) -> Vec<Kind<O>> {
+        if !self.pods {
+            return Vec::new();
+        }
+        let is = |kind: &Kind<O>, name: &str| kind.declared.resource.kind == name;
+        let owns_deployments = self.kinds.iter().any(|kind| is(kind, "Deployment"));
+        let knows_replica_sets = self.kinds.iter().any(|kind| is(kind, "ReplicaSet"));
+        let mut kinds = Vec::new();
+        if owns_deployments && !knows_replica_sets {
+            kinds.push(reads::<O, PartialObjectMeta<ReplicaSet>>());
+        }
+        if !self.kinds.iter().any(|kind| is(kind, "Pod")) {
+            kinds.push(reads::<O, Pod>());
+        }
+        kinds
+    }
+}
+
+impl<O: Operator> Wiring<'_, O> {
+    /// Watches a kind whose objects are below resources.
+    fn watch_family<K: Object<DynamicType = ()>>(&mut self) -> crate::informer::Informer<K> {
+        let informer = self.manager.informers().get(Watch::<K>::all().namespace(self.scope::<K>()));
+        self.world = std::mem::take(&mut self.world).with_view(Arc::new(informer.clone()));
+        self.family.add(Arc::new(informer.clone()));
+        let watched = informer.clone();
+        self.routes.push(Box::new(move |controller, family| {
+            let family = family.clone();
+            controller.on(&watched, move |change| family.heads::<O::Resource, K>(change))
+        }));
+        informer
+    }
+
+    fn scope<K: Object>(&self) -> Option<String> {
+        self.namespace.clone().filter(|_| !is_cluster_scoped::<K>())
+    }
+}
+
+fn reads<O: Operator, K: Object<DynamicType = ()>>() -> Kind<O> {
+    Kind { declared: declared::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
+}
+
+fn declared<K: Object<DynamicType = ()>>(usage: Use) -> Declared {
+    Declared { resource: ApiResource::erase::<K>(&()), namespaced: !is_cluster_scoped::<K>(), usage }
+}

@@ -1,0 +1,216 @@
+//! Kinds with few rules.
+
+use serde_json::Value;
+
+use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
+use super::selector;
+use crate::{FieldError, Kind, names};
+
+pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("networking.k8s.io", "Ingress") => ingress(new, errors),
+        ("networking.k8s.io", "NetworkPolicy") => network_policy(new, errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(new, errors),
+        ("policy", "PodDisruptionBudget") => disruption_budget(new, errors),
+        ("scheduling.k8s.io", "PriorityClass") => priority_class(new, old, errors),
+        ("coordination.k8s.io", "Lease") => lease(new, errors),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            webhooks(new, errors)
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest") => signing_request(new, old, errors),
+        ("", "Event") => event(new, errors),
+        ("node.k8s.io", "RuntimeClass") => runtime_class(new, old, errors),
+        _ => {}
+    }
+}
+
+fn ingress(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    let (rules, default) = (spec.member("rules"), spec.member("defaultBackend"));
+    if rules.is_absent() && default.value.is_null() {
+        errors.push(FieldError::invalid(
+            spec.path.clone(),
+            Value::Null,
+            "either `defaultBackend` or `rules` must be specified",
+        ));
+    }
+    backend(&default, errors);
+    for rule in rules.items() {
+        let host = rule.member("host");
+        let plain = host.text().strip_prefix("*.").unwrap_or(host.text());
+        if !plain.is_empty() {
+            errors.extend(names::subdomain(plain).into_iter().map(|detail| host.invalid(detail)));
+        }
+        let paths = rule.at("http.paths");
+        if !rule.member("http").value.is_null() {
+            required(&paths, errors);
+        }
+        paths.items().for_each(|path| ingress_path(&path, errors));
+    }
+}
+
+fn ingress_path(entry: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (path, path_type) = (entry.member("path"), entry.member("pathType"));
+    match path_type.text() {
+        "" => errors.push(path_type.missing("pathType must be specified")),
+        "Exact" | "Prefix" if !path.text().starts_with('/') => errors.push(path.invalid("must be an absolute path")),
+        _ => one_of(&path_type, &["Exact", "ImplementationSpecific", "Prefix"], errors),
+    }
+    backend(&entry.member("backend"), errors);
+}
+
+fn backend(backend: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (service, resource) = (backend.member("service"), backend.member("resource"));
+    if !service.value.is_null() && !resource.value.is_null() {
+        errors.push(FieldError::invalid(backend.path.clone(), "", "cannot set both resource and service backends"));
+    }
+    if service.value.is_null() {
+        return;
+    }
+    required(&service.member("name"), errors);
+    let (name, number) = (service.at("port.name"), service.at("port.number"));
+    match (name.is_absent(), number.int().is_none_or(|number| number == 0)) {
+        (true, true) => errors.push(FieldError::required(service.path.clone(), "port name or number is required")),
+        (false, false) => {
+            errors.push(FieldError::invalid(service.path.clone(), "", "cannot set both port name & port number"))
+        }
+        (false, true) => named(&name, names::port_name, errors),
+        (true, false) => port(&number, errors),
+    }
+}
+
+fn network_policy(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    selector::check(&spec.member("podSelector"), errors);
+    for kind in spec.member("policyTypes").items() {
+        one_of(&kind, &["Ingress", "Egress"], errors);
+    }
+    for rule in spec.member("ingress").items().chain(spec.member("egress").items()) {
+        for entry in rule.member("ports").items() {
+            one_of(&entry.member("protocol"), &["SCTP", "TCP", "UDP"], errors);
+            super::cursor::port_or_name(&entry.member("port"), errors);
+        }
+    }
+}
+
+fn autoscaler(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    let (min, max) = (spec.member("minReplicas"), spec.member("maxReplicas"));
+    if min.int().is_some_and(|min| min < 1) {
+        errors.push(min.invalid("must be greater than or equal to 1"));
+    }
+    match max.int().unwrap_or_default() {
+        0 => errors.push(max.missing("must be set and greater than 0")),
+        count if count < 0 => errors.push(max.invalid("must be greater than or equal to 1")),
+        count if min.int().is_some_and(|min| count < min) => {
+            errors.push(max.invalid("must be greater than or equal to `minReplicas`"));
+        }
+        _ => {}
+    }
+    for name in ["kind", "name"] {
+        required(&spec.member("scaleTargetRef").member(name), errors);
+    }
+}
+
+fn disruption_budget(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    let (available, unavailable) = (spec.member("minAvailable"), spec.member("maxUnavailable"));
+    if !available.value.is_null() && !unavailable.value.is_null() {
+        errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+    }
+    count_or_percent(&available, errors);
+    count_or_percent(&unavailable, errors);
+    selector::check(&spec.member("selector"), errors);
+    one_of(&spec.member("unhealthyPodEvictionPolicy"), &["AlwaysAllow", "IfHealthyBudget"], errors);
+}
+
+fn priority_class(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let Some(old) = old else { return };
+    if object.member("value").value != old.member("value").value {
+        errors.push(FieldError::forbidden("value", "may not be changed in an update."));
+    }
+    immutable(object, old, &["preemptionPolicy"], errors);
+}
+
+fn lease(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    let duration = spec.member("leaseDurationSeconds");
+    if duration.int().is_some_and(|seconds| seconds <= 0) {
+        errors.push(duration.invalid("must be greater than 0"));
+    }
+    super::cursor::not_negative(&spec, &["leaseTransitions"], errors);
+}
+
+fn webhooks(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let hooks = object.member("webhooks");
+    for hook in hooks.items() {
+        let name = hook.member("name");
+        required(&name, errors);
+        if !name.is_absent() && name.text().split('.').count() < 3 {
+            errors.push(name.invalid("should be a domain with at least three segments separated by dots"));
+        }
+        one_of(&hook.member("failurePolicy"), &["Fail", "Ignore"], errors);
+        one_of(&hook.member("matchPolicy"), &["Equivalent", "Exact"], errors);
+        one_of(&hook.member("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
+        let side_effects = hook.member("sideEffects");
+        if side_effects.is_absent() {
+            errors.push(side_effects.missing("must specify one of None, NoneOnDryRun"));
+        }
+        one_of(&side_effects, &["None", "NoneOnDryRun"], errors);
+        let timeout = hook.member("timeoutSeconds");
+        if timeout.int().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
+            errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
+        }
+        review_versions(&hook.member("admissionReviewVersions"), errors);
+        let config = hook.member("clientConfig");
+        if config.member("url").is_absent() == config.member("service").is_absent() {
+            errors.push(config.missing("exactly one of url or service is required"));
+        }
+        selector::check(&hook.member("namespaceSelector"), errors);
+        selector::check(&hook.member("objectSelector"), errors);
+    }
+    super::cursor::unique(&hooks, "name", errors);
+}
+
+fn review_versions(versions: &At<'_>, errors: &mut Vec<FieldError>) {
+    if versions.is_absent() {
+        return errors.push(versions.missing("must specify one of v1, v1beta1"));
+    }
+    if !versions.items().any(|version| matches!(version.text(), "v1" | "v1beta1")) {
+        errors.push(versions.invalid("must include at least one of v1, v1beta1"));
+    }
+}
+
+fn signing_request(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    for name in ["usages", "signerName"] {
+        required(&spec.member(name), errors);
+    }
+    let seconds = spec.member("expirationSeconds");
+    if seconds.int().is_some_and(|seconds| seconds < 600) {
+        errors.push(seconds.invalid("may not specify a duration less than 600 seconds (10 minutes)"));
+    }
+    if let Some(old) = old {
+        immutable(object, old, &["spec"], errors);
+    }
+}
+
+fn event(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (namespace, regarding) = (object.at("metadata.namespace"), object.at("involvedObject.namespace"));
+    // Events of objects without a namespace live in the default one.
+    let fits = match regarding.text() {
+        "" => matches!(namespace.text(), "" | "default" | "kube-system"),
+        other => other == namespace.text(),
+    };
+    if !fits {
+        errors.push(FieldError::invalid(regarding.path.clone(), regarding.text(), "does not match event.namespace"));
+    }
+}
+
+fn runtime_class(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let handler = object.member("handler");
+    errors.extend(names::label(handler.text()).into_iter().map(|detail| handler.invalid(detail)));
+    if let Some(old) = old {
+        immutable(object, old, &["handler"], errors);
+    }
+}

@@ -1,0 +1,107 @@
+//! The metadata of every object.
+
+use serde_json::Value;
+
+use super::cursor::{At, named};
+use crate::{FieldError, Kind, names};
+
+/// How many bytes the annotations of an object may have together.
+const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+
+/// Checks the metadata of an object of any kind: name, namespace, labels, annotations, owners, finalizers.
+pub fn validate_metadata(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let metadata = At::root(object).member("metadata");
+    name(kind, &metadata, &mut errors);
+    namespace(kind, &metadata.member("namespace"), &mut errors);
+    labels(&metadata.member("labels"), &mut errors);
+    annotations(&metadata.member("annotations"), &mut errors);
+    owners(&metadata.member("ownerReferences"), &mut errors);
+    for finalizer in metadata.member("finalizers").items() {
+        let wrong = names::qualified(finalizer.text()).into_iter().map(|detail| finalizer.invalid(detail));
+        errors.extend(wrong.map(|error| FieldError { path: "metadata.finalizers".to_owned(), ..error }));
+    }
+    errors
+}
+
+fn name(kind: &Kind, metadata: &At<'_>, errors: &mut Vec<FieldError>) {
+    let rule = name_rule(kind);
+    let generate_name = metadata.member("generateName");
+    if let Some(prefix) = Some(generate_name.text()).filter(|prefix| !prefix.is_empty()) {
+        // What is generated after the prefix ends as a name may end.
+        let probe = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |prefix| format!("{prefix}a"));
+        errors.extend(rule(&probe).into_iter().map(|detail| generate_name.invalid(detail)));
+    }
+    let name = metadata.member("name");
+    if name.is_absent() {
+        errors.push(name.missing("name or generateName is required"));
+    }
+    named(&name, rule, errors);
+}
+
+fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace" | "Service") => names::label,
+        ("rbac.authorization.k8s.io", _) => names::path_segment,
+        ("networking.k8s.io", "IPAddress") => names::path_segment,
+        ("apiregistration.k8s.io", "APIService") => names::path_segment,
+        _ => names::subdomain,
+    }
+}
+
+fn namespace(kind: &Kind, namespace: &At<'_>, errors: &mut Vec<FieldError>) {
+    match (kind.namespaced, namespace.is_absent()) {
+        (true, true) => errors.push(namespace.missing("")),
+        (true, false) => named(namespace, names::label, errors),
+        (false, false) => errors.push(namespace.forbidden("not allowed on this type")),
+        (false, true) => {}
+    }
+}
+
+/// Checks keys and values of labels.
+pub(super) fn labels(labels: &At<'_>, errors: &mut Vec<FieldError>) {
+    for (key, value) in labels.entries() {
+        let wrong_key = names::qualified(key).into_iter().map(|detail| (key, detail));
+        let wrong_value = names::label_value(value.text()).into_iter().map(|detail| (value.text(), detail));
+        let wrong = wrong_key.chain(wrong_value);
+        errors.extend(wrong.map(|(value, detail)| FieldError::invalid(labels.path.clone(), value, detail)));
+    }
+}
+
+fn annotations(annotations: &At<'_>, errors: &mut Vec<FieldError>) {
+    let mut bytes = 0;
+    for (key, value) in annotations.entries() {
+        bytes += key.len() + value.text().len();
+        let wrong = names::qualified(&key.to_lowercase()).into_iter();
+        errors.extend(wrong.map(|detail| FieldError::invalid(annotations.path.clone(), key, detail)));
+    }
+    if bytes > ANNOTATION_BYTES_MAX {
+        errors.push(FieldError::too_long(annotations.path.clone(), ANNOTATION_BYTES_MAX as u64));
+    }
+}
+
+fn owners(owners: &At<'_>, errors: &mut Vec<FieldError>) {
+    let mut controller: Option<String> = None;
+    for owner in owners.items() {
+        let members = [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ];
+        for (name, detail) in members {
+            if owner.member(name).is_absent() {
+                errors.push(FieldError::invalid(format!("{}.{name}", owners.path), "", detail));
+            }
+        }
+        if owner.member("controller").is_true() {
+            let this = format!("{}/{}", owner.member("kind").text(), owner.member("name").text());
+            if let Some(first) = &controller {
+                errors.push(owners.invalid(format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                )));
+            }
+            controller.get_or_insert(this);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The rules for objects of built-in kinds that users meet: names, what is required, what may not change.
+
+mod access;
+mod batch;
+mod cursor;
+mod data;
+mod kinds;
+mod metadata;
+mod pod;
+mod selector;
+mod service;
+mod storage;
+mod workload;
+
+use serde_json::Value;
+
+use crate::{FieldError, Kind};
+use cursor::At;
+
+pub use metadata::validate_metadata;
+
+/// Checks a new object of a built-in kind, and what changed against the `old` one on an update.
+///
+/// The object has its canonical form and its defaults. Metadata is included ([`validate_metadata`]); objects of custom
+/// kinds are checked for their metadata only.
+pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = validate_metadata(kind, new);
+    if !kind.is_builtin() {
+        return errors;
+    }
+    let new = At::root(new);
+    let old = old.map(At::root);
+    let old = old.as_ref();
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => pod::pod(&new, old, &mut errors),
+        ("", "PodTemplate") => pod::template(&new.member("template"), &mut errors),
+        ("", "Service") => service::service(&new, old, &mut errors),
+        ("", "Endpoints") => service::endpoints(&new, &mut errors),
+        ("discovery.k8s.io", "EndpointSlice") => service::endpoint_slice(&new, old, &mut errors),
+        ("", "ConfigMap") => data::config_map(&new, old, &mut errors),
+        ("", "Secret") => data::secret(&new, old, &mut errors),
+        ("", "PersistentVolumeClaim") => storage::claim(&new, old, &mut errors),
+        ("", "PersistentVolume") => storage::volume(&new, old, &mut errors),
+        ("storage.k8s.io", "StorageClass") => storage::class(&new, old, &mut errors),
+        ("", "ReplicationController") => workload::replication_controller(&new, &mut errors),
+        ("apps", "Deployment") => workload::deployment(&new, old, &mut errors),
+        ("apps", "ReplicaSet") => workload::replica_set(&new, old, &mut errors),
+        ("apps", "StatefulSet") => workload::stateful_set(&new, old, &mut errors),
+        ("apps", "DaemonSet") => workload::daemon_set(&new, old, &mut errors),
+        ("apps", "ControllerRevision") => workload::controller_revision(&new, old, &mut errors),
+        ("batch", "Job") => batch::job(&new, old, &mut errors),
+        ("batch", "CronJob") => batch::cron_job(&new, old, &mut errors),
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(&new, kind.namespaced, &mut errors),
+        ("rbac.authorization.k8s.io", _) => access::binding(&new, old, kind.namespaced, &mut errors),
+        _ => kinds::check(kind, &new, old, &mut errors),
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests;

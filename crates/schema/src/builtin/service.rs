@@ -1,0 +1,128 @@
+//! Services and their endpoints.
+
+use std::net::IpAddr;
+
+use super::cursor::{At, immutable, named, one_of, port, port_or_name, required, unique};
+use super::metadata;
+use crate::{FieldError, names};
+
+const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+
+pub(super) fn service(service: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = service.member("spec");
+    let (r#type, ports) = (spec.member("type"), spec.member("ports"));
+    let is_external = r#type.text() == "ExternalName";
+    let is_headless = spec.member("clusterIP").text() == "None";
+    one_of(&r#type, &TYPES, errors);
+    if ports.is_absent() && !is_external && !is_headless {
+        errors.push(ports.missing(""));
+    }
+    if is_external {
+        let name = spec.member("externalName");
+        required(&name, errors);
+        named(&name, names::subdomain, errors);
+    }
+    if is_headless && matches!(r#type.text(), "LoadBalancer" | "NodePort") {
+        let detail = format!("may not be set to 'None' for {} services", r#type.text());
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", "None", detail));
+    }
+    check_ports(&ports, errors);
+    metadata::labels(&spec.member("selector"), errors);
+    one_of(&spec.member("sessionAffinity"), &["ClientIP", "None"], errors);
+    one_of(&spec.member("internalTrafficPolicy"), &["Cluster", "Local"], errors);
+    one_of(&spec.member("externalTrafficPolicy"), &["Cluster", "Local"], errors);
+    one_of(&spec.member("ipFamilyPolicy"), &["PreferDualStack", "RequireDualStack", "SingleStack"], errors);
+    if let Some(old) = old.filter(|_| !is_external) {
+        keep_address(&spec, &old.member("spec"), errors);
+    }
+}
+
+fn check_ports(ports: &At<'_>, errors: &mut Vec<FieldError>) {
+    let needs_names = ports.items().nth(1).is_some();
+    for entry in ports.items() {
+        let name = entry.member("name");
+        if needs_names {
+            required(&name, errors);
+        }
+        named(&name, names::label, errors);
+        let number = entry.member("port");
+        if number.value.is_null() {
+            errors.push(FieldError::invalid(number.path, 0, "must be between 1 and 65535, inclusive"));
+        } else {
+            port(&number, errors);
+        }
+        required(&entry.member("protocol"), errors);
+        one_of(&entry.member("protocol"), &PROTOCOLS, errors);
+        port_or_name(&entry.member("targetPort"), errors);
+    }
+    unique(ports, "name", errors);
+    let identity = |entry: &At<'_>| (entry.member("port").int(), entry.member("protocol").text().to_owned());
+    let mut seen = std::collections::HashSet::new();
+    for entry in ports.items() {
+        if !seen.insert(identity(&entry)) {
+            let value =
+                serde_json::json!({"protocol": entry.member("protocol").text(), "port": entry.member("port").value});
+            errors.push(FieldError::duplicate(entry.path, value));
+        }
+    }
+}
+
+/// The address of a Service stays, once it has one; to leave it out is to keep it.
+fn keep_address(spec: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (new_ip, old_ip) = (spec.member("clusterIP"), old.member("clusterIP"));
+    let had_address = !old_ip.is_absent() && old.member("type").text() != "ExternalName";
+    if had_address && !new_ip.is_absent() && new_ip.text() != old_ip.text() {
+        let ips = if spec.member("clusterIPs").is_absent() {
+            serde_json::json!([new_ip.text()])
+        } else {
+            spec.member("clusterIPs").value.clone()
+        };
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", ips, "may not change once set"));
+    }
+}
+
+pub(super) fn endpoints(endpoints: &At<'_>, errors: &mut Vec<FieldError>) {
+    for subset in endpoints.member("subsets").items() {
+        let (ready, not_ready) = (subset.member("addresses"), subset.member("notReadyAddresses"));
+        if ready.is_absent() && not_ready.is_absent() {
+            errors.push(subset.missing("must specify `addresses` or `notReadyAddresses`"));
+        }
+        for address in ready.items().chain(not_ready.items()) {
+            ip(&address.member("ip"), errors);
+        }
+        for entry in subset.member("ports").items() {
+            port(&entry.member("port"), errors);
+            one_of(&entry.member("protocol"), &PROTOCOLS, errors);
+        }
+    }
+}
+
+pub(super) fn endpoint_slice(slice: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let address_type = slice.member("addressType");
+    required(&address_type, errors);
+    one_of(&address_type, &["FQDN", "IPv4", "IPv6"], errors);
+    if let Some(old) = old {
+        immutable(slice, old, &["addressType"], errors);
+    }
+    for endpoint in slice.member("endpoints").items() {
+        let addresses = endpoint.member("addresses");
+        if addresses.is_absent() {
+            errors.push(addresses.missing("must contain at least 1 address"));
+        }
+        for address in addresses.items().filter(|_| address_type.text() != "FQDN") {
+            ip(&address, errors);
+        }
+    }
+    for entry in slice.member("ports").items() {
+        named(&entry.member("name"), names::label, errors);
+        port(&entry.member("port"), errors);
+        one_of(&entry.member("protocol"), &PROTOCOLS, errors);
+    }
+}
+
+fn ip(at: &At<'_>, errors: &mut Vec<FieldError>) {
+    if at.text().parse::<IpAddr>().is_err() {
+        errors.push(at.invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"));
+    }
+}

@@ -1,0 +1,90 @@
+//! Volumes, claims and storage classes.
+
+use serde_json::Value;
+
+use super::cursor::{At, immutable, one_of, required};
+use crate::{FieldError, quantity};
+
+const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = claim.member("spec");
+    access_modes(&spec, errors);
+    let storage = spec.at("resources.requests.storage");
+    if storage.is_absent() {
+        errors.push(FieldError::required("spec.resources[storage]", ""));
+    } else if quantity::nanos(storage.text()).is_some_and(|nanos| nanos <= 0) {
+        errors.push(storage.invalid("must be greater than zero"));
+    }
+    one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
+    let Some(old) = old else { return };
+    let old_spec = old.member("spec");
+    if frozen(spec.value) != frozen_after_binding(old_spec.value, spec.value) {
+        errors.push(spec.forbidden(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        ));
+    }
+    let old_storage = old_spec.at("resources.requests.storage");
+    if quantity::nanos(storage.text()) < quantity::nanos(old_storage.text()) {
+        errors.push(storage.forbidden("field can not be less than previous value"));
+    }
+}
+
+fn frozen(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    if let Value::Object(members) = &mut spec {
+        members.remove("volumeAttributesClassName");
+    }
+    if let Some(resources) = spec.get_mut("resources").and_then(Value::as_object_mut) {
+        resources.remove("requests");
+    }
+    spec
+}
+
+/// A claim without a volume may get one, and a claim without a class may get the default one.
+fn frozen_after_binding(old: &Value, new: &Value) -> Value {
+    let mut old = frozen(old);
+    if let Value::Object(members) = &mut old {
+        for name in ["volumeName", "storageClassName"] {
+            if let Some(value) = new.get(name).filter(|_| !members.contains_key(name)) {
+                members.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+    old
+}
+
+pub(super) fn volume(volume: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = volume.member("spec");
+    access_modes(&spec, errors);
+    let capacity = spec.member("capacity");
+    required(&capacity, errors);
+    if !capacity.is_absent() && capacity.value.get("storage").is_none() {
+        errors.push(FieldError::not_supported(capacity.path, capacity.value.clone(), &["storage"]));
+    }
+    one_of(&spec.member("persistentVolumeReclaimPolicy"), &["Delete", "Recycle", "Retain"], errors);
+    one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
+    if let Some(old) = old {
+        immutable(volume, old, &["spec.volumeMode"], errors);
+    }
+}
+
+fn access_modes(spec: &At<'_>, errors: &mut Vec<FieldError>) {
+    let modes = spec.member("accessModes");
+    if modes.is_absent() {
+        errors.push(modes.missing("at least 1 access mode is required"));
+    }
+    for mode in modes.items() {
+        // Upstream reports the list, not the item.
+        one_of(&At { path: modes.path.clone(), value: mode.value }, &MODES, errors);
+    }
+}
+
+pub(super) fn class(class: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    required(&class.member("provisioner"), errors);
+    one_of(&class.member("reclaimPolicy"), &["Delete", "Retain"], errors);
+    one_of(&class.member("volumeBindingMode"), &["Immediate", "WaitForFirstConsumer"], errors);
+    if let Some(old) = old {
+        immutable(class, old, &["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"], errors);
+    }
+}

@@ -1,0 +1,151 @@
+//! Deployments and what else keeps Pods running.
+
+use serde_json::Value;
+
+use super::cursor::{At, count_or_percent, immutable, not_negative, one_of};
+use super::{pod, selector};
+use crate::FieldError;
+
+/// What may change in the spec of a StatefulSet.
+const STATEFUL_SET_MUTABLE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+pub(super) fn deployment(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    common(&spec, "deployment", errors);
+    let strategy = spec.member("strategy");
+    let bounds = strategy.member("rollingUpdate");
+    match strategy.member("type").text() {
+        "Recreate" if !bounds.value.is_null() => {
+            errors.push(bounds.forbidden("may not be specified when strategy `type` is 'Recreate'"));
+        }
+        "RollingUpdate" => rolling_update(&bounds, errors),
+        "Recreate" => {}
+        _ => errors.push(FieldError::not_supported(
+            strategy.path.clone(),
+            strategy.value.clone(),
+            &["Recreate", "RollingUpdate"],
+        )),
+    }
+    not_negative(&spec, &["progressDeadlineSeconds"], errors);
+    let deadline = spec.member("progressDeadlineSeconds");
+    if deadline.int().is_some_and(|seconds| seconds <= spec.member("minReadySeconds").int().unwrap_or_default()) {
+        errors.push(deadline.invalid("must be greater than minReadySeconds"));
+    }
+    keep_selector(object, old, errors);
+}
+
+pub(super) fn replica_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    common(&object.member("spec"), "deployment", errors);
+    keep_selector(object, old, errors);
+}
+
+pub(super) fn daemon_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    common(&spec, "daemonset", errors);
+    one_of(&spec.at("updateStrategy.type"), &["RollingUpdate", "OnDelete"], errors);
+    keep_selector(object, old, errors);
+}
+
+pub(super) fn stateful_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    selector::of_workload(&spec, "statefulset", errors);
+    // Claims of the templates are volumes of the Pods, too.
+    let with_claims = with_claim_volumes(spec.value);
+    let template = At { path: format!("{}.template", spec.path), value: &with_claims };
+    pod::template(&template, errors);
+    always_restarts(&spec, errors);
+    not_negative(&spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
+    let policy = spec.member("podManagementPolicy");
+    if !policy.is_absent() && !["OrderedReady", "Parallel"].contains(&policy.text()) {
+        errors.push(policy.invalid("must be 'OrderedReady' or 'Parallel'"));
+    }
+    let Some(old) = old else { return };
+    if frozen(spec.value) != frozen(old.member("spec").value) {
+        errors.push(spec.forbidden(
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        ));
+    }
+}
+
+pub(super) fn replication_controller(object: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = object.member("spec");
+    not_negative(&spec, &["replicas", "minReadySeconds"], errors);
+    let selector = spec.member("selector");
+    if selector.is_absent() {
+        errors.push(selector.missing(""));
+    }
+    let (template, labels) = (spec.member("template"), spec.at("template.metadata.labels"));
+    if template.value.is_null() {
+        return errors.push(template.missing(""));
+    }
+    if selector.entries().any(|(key, value)| labels.value.get(key) != Some(value.value)) {
+        errors.push(labels.invalid("`selector` does not match template `labels`"));
+    }
+    pod::template(&template, errors);
+    always_restarts(&spec, errors);
+}
+
+pub(super) fn controller_revision(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    not_negative(object, &["revision"], errors);
+    if let Some(old) = old {
+        immutable(object, old, &["data"], errors);
+    }
+}
+
+fn common(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError>) {
+    not_negative(spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
+    selector::of_workload(spec, kind, errors);
+    pod::template(&spec.member("template"), errors);
+    always_restarts(spec, errors);
+}
+
+fn always_restarts(spec: &At<'_>, errors: &mut Vec<FieldError>) {
+    one_of(&spec.at("template.spec.restartPolicy"), &["Always"], errors);
+}
+
+fn rolling_update(bounds: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (unavailable, surge) = (bounds.member("maxUnavailable"), bounds.member("maxSurge"));
+    count_or_percent(&unavailable, errors);
+    count_or_percent(&surge, errors);
+    let is_zero = |at: &At<'_>| *at.value == 0 || *at.value == "0%";
+    if is_zero(&unavailable) && is_zero(&surge) {
+        errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
+    }
+}
+
+fn keep_selector(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    if let Some(old) = old {
+        immutable(object, old, &["spec.selector"], errors);
+    }
+}
+
+fn frozen(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    if let Value::Object(members) = &mut spec {
+        members.retain(|name, value| !STATEFUL_SET_MUTABLE.contains(&name.as_str()) && !value.is_null());
+    }
+    spec
+}
+
+fn with_claim_volumes(spec: &Value) -> Value {
+    let mut template = spec["template"].clone();
+    let claims = spec["volumeClaimTemplates"].as_array().into_iter().flatten();
+    let names: Vec<&str> = claims.filter_map(|claim| claim["metadata"]["name"].as_str()).collect();
+    let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) else { return template };
+    let volumes = pod.entry("volumes").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(volumes) = volumes {
+        volumes.retain(|volume| !volume["name"].as_str().is_some_and(|name| names.contains(&name)));
+        volumes.extend(
+            names.iter().map(|name| serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}})),
+        );
+    }
+    template
+}

@@ -1,0 +1,125 @@
+//! An operator as a program.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::Serialize;
+use serde_json::Value;
+use windlass_core::{CustomResource, Operator};
+use windlass_runtime::engine::{Cleanup, Declaration};
+use windlass_runtime::{Change, Manager, Object, ObjectKey};
+
+use crate::manifests::{self, ManifestOptions};
+use crate::{command, rbac};
+
+/// Makes a program of an operator: declare its kinds, then call [`App::main`].
+pub fn operator<O: Operator>(operator: O) -> App<O> {
+    let name = format!("{}-operator", O::Resource::facts().singular);
+    App { name, declaration: Declaration::new(operator) }
+}
+
+/// An operator with its declared kinds.
+#[must_use = "call .main()"]
+pub struct App<O: Operator> {
+    name: String,
+    declaration: Declaration<O>,
+}
+
+/// An operator of any type: what a program that holds several needs to know of each.
+pub trait Program: Send + Sync {
+    /// The operator's name: of its field manager, Deployment and service account.
+    fn name(&self) -> &str;
+    /// The definitions of its kinds.
+    fn crds(&self) -> Vec<CustomResourceDefinition>;
+    /// What it must be allowed, and no more.
+    fn rules(&self) -> Vec<PolicyRule>;
+    /// All that a cluster needs to run it, in the order in which to apply it.
+    fn manifests(&self, options: &ManifestOptions) -> Vec<Value>;
+    /// Adds it to a manager, on one namespace or on all.
+    fn install(&self, manager: &mut Manager, namespace: Option<String>);
+    /// Runs it as a command; `args` begin with the program's name.
+    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode;
+}
+
+impl<O: Operator> App<O> {
+    /// Another name than the kind with `-operator`.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The operator makes objects of kind `K`.
+    pub fn owns<K: Object<DynamicType = ()> + Serialize>(mut self) -> Self {
+        self.declaration = self.declaration.owns::<K>();
+        self
+    }
+
+    /// The operator looks at objects of kind `K` that are below its resources.
+    pub fn reads<K: Object<DynamicType = ()>>(mut self) -> Self {
+        self.declaration = self.declaration.reads::<K>();
+        self
+    }
+
+    /// The operator looks at objects of kind `K`; `map` says which resources a change concerns.
+    pub fn watches<K: Object<DynamicType = ()>>(
+        mut self,
+        map: impl Fn(&Change<K>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.declaration = self.declaration.watches(map);
+        self
+    }
+
+    /// The operator looks at the Pods of the workloads it owns.
+    pub fn pods(mut self) -> Self {
+        self.declaration = self.declaration.pods();
+        self
+    }
+
+    /// The operator has something to do before a resource may go: resources get a finalizer.
+    pub fn cleanup(mut self) -> Self
+    where
+        O: Cleanup,
+    {
+        self.declaration = self.declaration.cleanup();
+        self
+    }
+
+    /// How many resources are worked on at the same time.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.declaration = self.declaration.workers(workers);
+        self
+    }
+
+    /// The `main` of an operator's binary.
+    pub fn main(self) -> ExitCode {
+        self.run_blocking(std::env::args_os().collect())
+    }
+}
+
+impl<O: Operator> Program for App<O> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn crds(&self) -> Vec<CustomResourceDefinition> {
+        vec![self.declaration.definition()]
+    }
+
+    fn rules(&self) -> Vec<PolicyRule> {
+        rbac::rules(&self.declaration)
+    }
+
+    fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::all(self, options)
+    }
+
+    fn install(&self, manager: &mut Manager, namespace: Option<String>) {
+        self.declaration.install(manager, namespace);
+    }
+
+    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {
+        command::run(self, args)
+    }
+}

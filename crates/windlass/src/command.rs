@@ -1,0 +1,207 @@
+//! The operator's own command line.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use windlass_runtime::{LeaderConfig, Manager, ManagerConfig};
+
+use crate::app::Program;
+use crate::connect::Connection;
+use crate::manifests::{self, ManifestOptions};
+use crate::permissions;
+
+#[derive(Parser)]
+#[command(about = "A Windlass operator", subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the operator
+    Run(RunArgs),
+    /// Prints the definitions of the operator's kinds
+    Crd,
+    /// Prints the permissions that the operator needs
+    Rbac(ManifestArgs),
+    /// Prints all that a cluster needs to run the operator
+    Manifests(ManifestArgs),
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// Serves the resources of this namespace only
+    #[arg(long, short = 'n', env = "WATCH_NAMESPACE", value_name = "NAMESPACE")]
+    watch_namespace: Option<String>,
+    /// Where to serve metrics; 0 is nowhere
+    #[arg(long, default_value = ":8080", value_parser = parse_address, value_name = "ADDRESS")]
+    metrics_bind_address: Bind,
+    /// Where to answer probes; 0 is nowhere
+    #[arg(long, default_value = ":8081", value_parser = parse_address, value_name = "ADDRESS")]
+    health_probe_bind_address: Bind,
+    /// Works only while this replica holds the lease
+    #[arg(long)]
+    leader_elect: bool,
+    /// The namespace of the lease; the Pod's own if it is not said
+    #[arg(long, value_name = "NAMESPACE")]
+    leader_election_namespace: Option<String>,
+    /// How to write the log
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Args)]
+struct ManifestArgs {
+    /// The namespace of the operator itself
+    #[arg(long, short = 'n')]
+    namespace: Option<String>,
+    /// The image to run
+    #[arg(long)]
+    image: Option<String>,
+    /// Serves the resources of this namespace only, with permissions to match
+    #[arg(long, value_name = "NAMESPACE")]
+    watch_namespace: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+/// An address to listen on, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bind(Option<SocketAddr>);
+
+/// Runs the command that `args` ask for.
+pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
+    let command = Cli::command().bin_name(program.name().to_owned());
+    let cli = match command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let result = match cli.command {
+        Command::Run(args) => operate(program, &cli.connection, &args),
+        Command::Crd => print(&program.crds().iter().map(manifests::value).collect::<Vec<_>>()),
+        Command::Rbac(args) => print(&manifests::permissions(program, &args.options(program))),
+        Command::Manifests(args) => print(&program.manifests(&args.options(program))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", program.name());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Result<(), AnyError> {
+    log_to_stderr(args.log_format);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = connection.client().await?;
+        let mut config = ManagerConfig::new(program.name());
+        config.metrics = args.metrics_bind_address.0;
+        config.probes = args.health_probe_bind_address.0;
+        config.leader = args.leader_elect.then(|| {
+            let namespace = args.leader_election_namespace.clone();
+            LeaderConfig::new(namespace.unwrap_or_else(|| client.default_namespace().to_owned()), program.name())
+        });
+        let mut manager = Manager::new(client, config);
+        program.install(&mut manager, args.watch_namespace.clone());
+
+        let check = manager.health().check("permissions", "not checked yet");
+        let namespace = args.watch_namespace.clone();
+        tokio::spawn(permissions::watch(manager.handle().client, program.rules(), namespace, check));
+        tracing::info!(operator = program.name(), version = env!("CARGO_PKG_VERSION"), "Starting");
+        manager.run(stop_on_signal()?).await?;
+        tracing::info!(operator = program.name(), "Stopped");
+        Ok(())
+    })
+}
+
+impl ManifestArgs {
+    fn options(&self, program: &dyn Program) -> ManifestOptions {
+        let mut options = ManifestOptions::of(program);
+        options.watch_namespace = self.watch_namespace.clone();
+        if let Some(namespace) = &self.namespace {
+            options.namespace = namespace.clone();
+        }
+        if let Some(image) = &self.image {
+            options.image = image.clone();
+        }
+        options
+    }
+}
+
+fn stop_on_signal() -> std::io::Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stopping.cancel();
+    });
+    Ok(stop)
+}
+
+fn log_to_stderr(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A host program may have set up its own log already; then that one is used.
+    let _ = match format {
+        LogFormat::Text => log.try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    };
+}
+
+fn print(objects: &[Value]) -> Result<(), AnyError> {
+    let documents = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
+    println!("{}", documents.join("---\n").trim_end());
+    Ok(())
+}
+
+/// `host:port`, `:port` for all addresses, or `0` for none.
+fn parse_address(text: &str) -> Result<Bind, String> {
+    if text == "0" {
+        return Ok(Bind(None));
+    }
+    let wrong = || format!("{text:?} is not an address: write 127.0.0.1:8080, :8080, or 0 for none");
+    if let Some(port) = text.strip_prefix(':') {
+        let port = port.parse().map_err(|_| wrong())?;
+        return Ok(Bind(Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))));
+    }
+    text.parse().map(|address| Bind(Some(address))).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_other_operators_read_them() {
+        let rows = [
+            ("0", Some(Bind(None))),
+            (":8080", Some(Bind("0.0.0.0:8080".parse().ok()))),
+            ("127.0.0.1:0", Some(Bind("127.0.0.1:0".parse().ok()))),
+            ("8080", None),
+            ("localhost", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(parse_address(text).ok(), expected, "{text}");
+        }
+    }
+}

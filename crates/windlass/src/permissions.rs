@@ -1,0 +1,114 @@
+//! The check at start: what the operator may not do is named, with the rule to add.
+
+use std::time::Duration;
+
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use windlass_runtime::Check;
+
+/// Between two checks while something is missing.
+const RECHECK: Duration = Duration::from_secs(15);
+
+/// One thing to be allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Need {
+    verb: String,
+    group: String,
+    resource: String,
+}
+
+/// Checks `rules` until all are granted, and lets `check` say what is missing meanwhile.
+pub(crate) async fn watch(client: Client, rules: Vec<PolicyRule>, namespace: Option<String>, check: Check) {
+    loop {
+        match missing(&client, &rules, namespace.as_deref()).await {
+            Ok(missing) if missing.is_empty() => return check.well(),
+            Ok(missing) => {
+                let advice = advice(&missing);
+                tracing::error!("Permissions are missing; add to the operator's role: {advice}");
+                check.trouble(format!("add to the operator's role: {advice}"));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "Cannot check permissions");
+                return check.well();
+            }
+        }
+        tokio::time::sleep(RECHECK).await;
+    }
+}
+
+async fn missing(client: &Client, rules: &[PolicyRule], namespace: Option<&str>) -> Result<Vec<Need>, kube::Error> {
+    let mut missing = Vec::new();
+    for need in rules.iter().flat_map(needs) {
+        if !is_allowed(client, &need, namespace).await? {
+            missing.push(need);
+        }
+    }
+    Ok(missing)
+}
+
+async fn is_allowed(client: &Client, need: &Need, namespace: Option<&str>) -> Result<bool, kube::Error> {
+    let (resource, subresource) = match need.resource.split_once('/') {
+        Some((resource, subresource)) => (resource.to_owned(), Some(subresource.to_owned())),
+        None => (need.resource.clone(), None),
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(need.verb.clone()),
+                group: Some(need.group.clone()),
+                resource: Some(resource),
+                subresource,
+                namespace: namespace.map(Into::into),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let answer = Api::all(client.clone()).create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+fn needs(rule: &PolicyRule) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for group in rule.api_groups.iter().flatten() {
+        for resource in rule.resources.iter().flatten() {
+            let need = |verb: &String| Need { verb: verb.clone(), group: group.clone(), resource: resource.clone() };
+            needs.extend(rule.verbs.iter().map(need));
+        }
+    }
+    needs
+}
+
+/// The rules that would grant what is missing, in the form of a role.
+fn advice(missing: &[Need]) -> String {
+    let mut rules: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for need in missing {
+        match rules.iter_mut().find(|(group, resource, _)| *group == need.group && *resource == need.resource) {
+            Some((_, _, verbs)) => verbs.push(&need.verb),
+            None => rules.push((&need.group, &need.resource, vec![&need.verb])),
+        }
+    }
+    let words = rules.iter().map(|(group, resource, verbs)| {
+        format!("{{apiGroups: [\"{group}\"], resources: [\"{resource}\"], verbs: {verbs:?}}}")
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_a_rule_that_can_be_pasted() {
+        let need =
+            |verb: &str, resource: &str| Need { verb: verb.into(), group: "apps".into(), resource: resource.into() };
+        let advice = advice(&[need("create", "deployments"), need("patch", "deployments"), need("get", "replicasets")]);
+        assert_eq!(
+            advice,
+            r#"{apiGroups: ["apps"], resources: ["deployments"], verbs: ["create", "patch"]}, {apiGroups: ["apps"], resources: ["replicasets"], verbs: ["get"]}"#
+        );
+    }
+}

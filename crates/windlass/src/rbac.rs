@@ -1,0 +1,59 @@
+//! Permissions: derived from what an operator declares.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use windlass_core::Operator;
+use windlass_runtime::engine::{Declaration, Use};
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// What the operator must be allowed where its resources are.
+pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>) -> Vec<PolicyRule> {
+    let own = declaration.resource();
+    let own_verbs: &[&str] = if declaration.has_cleanup() { &["get", "list", "watch", "patch"] } else { &READ };
+    let mut rules = vec![
+        rule(&own.group, &own.plural, own_verbs),
+        rule(&own.group, &format!("{}/status", own.plural), &["patch"]),
+        // Children block the deletion of their owner, which takes this permission on clusters that ask for it.
+        rule(&own.group, &format!("{}/finalizers", own.plural), &["update"]),
+        rule("", "events", &["create", "patch"]),
+    ];
+    for declared in declaration.declared() {
+        let verbs: &[&str] = match declared.usage {
+            Use::Owns => &["get", "list", "watch", "create", "patch", "delete"],
+            Use::Reads => &READ,
+        };
+        rules.push(rule(&declared.resource.group, &declared.resource.plural, verbs));
+    }
+    merge(rules)
+}
+
+/// What leader election takes, in the operator's own namespace.
+pub(crate) fn leader_rules() -> Vec<PolicyRule> {
+    vec![rule("coordination.k8s.io", "leases", &["get", "create", "update"]), rule("", "events", &["create", "patch"])]
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(vec![resource.into()]),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    }
+}
+
+/// Rules with the same group and verbs become one; a resource that is there twice gets the verbs of both.
+fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
+    let mut merged: Vec<PolicyRule> = Vec::new();
+    for mut rule in rules {
+        let same = merged.iter_mut().find(|known| known.api_groups == rule.api_groups && known.verbs == rule.verbs);
+        match same.and_then(|known| known.resources.as_mut()) {
+            Some(resources) => {
+                resources.extend(rule.resources.take().into_iter().flatten());
+                resources.sort();
+                resources.dedup();
+            }
+            None => merged.push(rule),
+        }
+    }
+    merged
+}
