@@ -162,6 +162,7 @@ async fn apply_creates_merges_and_refuses_to_take() {
     assert_eq!(refused["details"]["causes"][0]["reason"], "FieldManagerConflict");
     let taken = world.patch(&path("bob", "&force=true"), "apply-patch+yaml", &config("2")).await.expect(200);
     assert_eq!(taken["data"]["a"], "2");
+    assert!(taken["metadata"].get("generation").is_none());
     let nobody = world.patch(&format!("{CONFIG_MAPS}/c"), "apply-patch+yaml", &config("2")).await.expect(422);
     assert!(nobody["message"].as_str().unwrap().contains("fieldManager"));
 }

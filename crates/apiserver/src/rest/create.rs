@@ -45,6 +45,7 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     let mut review = scope.review(Operation::Create, &name, object, Value::Null);
     scope.api.admission().mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
+    strategy::prepare_create(&scope.kind, &mut object, &scope.user);
     prepare::complete(scope, &mut object)?;
     let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?;
     if !owned {

@@ -31,6 +31,28 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
+    /// The same request, made of the object `name` of another kind.
+    pub(crate) fn to_object(&self, kind: Served, name: &str) -> Scope {
+        let request = ResourceRequest {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.plural.clone(),
+            name: name.to_owned(),
+            ..self.request.clone()
+        };
+        Scope {
+            api: self.api.clone(),
+            kind,
+            user: self.user.clone(),
+            request,
+            query: self.query.clone(),
+            headers: self.headers.clone(),
+            accept: self.accept.clone(),
+            options: self.options.clone(),
+            warnings: Mutex::default(),
+        }
+    }
+
     /// The resource as errors name it.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject { group: &self.kind.group, resource: &self.kind.plural }

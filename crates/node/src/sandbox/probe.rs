@@ -20,6 +20,7 @@ const CONFINEMENT: u8 = 4;
 
 /// What the kernel lets the node do for Pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Capabilities {
     /// User, mount and pid namespaces: without them no Pod can run.
     pub namespaces: bool,
@@ -83,7 +84,7 @@ fn try_all(scratch: &Path) -> io::Result<Capabilities> {
         Err(_) => return Ok(found),
     };
     drop(theirs);
-    let Ok(mapping) = identity::map(child.pid, &Identity::default()) else { return Ok(found) };
+    let Ok(mapping) = identity::map(child.pid, &Identity::default(), identity::Mapping::Full) else { return Ok(found) };
     ours.write_all(&[mapping.to_byte()])?;
     let mut result = [0];
     if ours.read_exact(&mut result).is_ok() {
