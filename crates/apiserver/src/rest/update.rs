@@ -52,7 +52,6 @@ pub(crate) async fn replace(scope: &Scope, part: Part, request: Request<Body>) -
     let transform = |_: Option<&Value>| {
         let mut object = object.clone();
         object.set_meta("name", scope.request.name.as_str());
-        prepare::complete(scope, &mut object)?;
         Ok(Changed { object, owned: false })
     };
     let updated = update(scope, part, allow_create, &transform).await?;
@@ -128,6 +127,8 @@ async fn update_once(
     let live = storage::decode(&scope.kind, entry)?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
+    // Defaults count as said: leaving one out is no change of what is wanted.
+    prepare::complete(scope, &mut object)?;
     prepare::for_update(scope, part, &mut object, &live)?;
     let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
     scope.api.admission().mutate(&mut review).await?;
