@@ -75,6 +75,11 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes an empty file that only its owner can read, unless it is there.
+pub(crate) fn touch_private(path: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).create(true).mode(PRIVATE_FILE).open(path).map(drop)
+}
+
 /// Writes a file that only its owner can read, as a whole or not at all.
 pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();

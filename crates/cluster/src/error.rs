@@ -71,6 +71,18 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] windlass_store::OpenError),
+    /// The key of service-account tokens cannot be used.
+    #[error(transparent)]
+    TokenKey(#[from] windlass_apiserver::auth::JwtError),
+    /// Connections cannot be secured.
+    #[error(transparent)]
+    Tls(#[from] windlass_apiserver::server::TlsError),
+    /// The node cannot start.
+    #[error(transparent)]
+    Node(#[from] windlass_node::NodeError),
+    /// A node keeps Pods and logs on disk.
+    #[error("a cluster in memory has no place for Pods; give it a directory, or choose another profile")]
+    NodeNeedsDirectory,
     /// The objects of a new cluster cannot be written.
     #[error("cannot write the first objects: {0}")]
     Bootstrap(#[from] windlass_store::CommitError),

@@ -1,15 +1,22 @@
 //! Store, API server, controllers and node put together: in this process for tests, as a daemon for people.
 
 mod address;
+mod cluster;
+mod config;
 mod directory;
 mod error;
 mod kubeconfig;
 mod lock;
+mod node;
 mod pki;
+mod tasks;
 
-pub use address::AddressRange;
+pub use address::LoopbackRange;
+pub use cluster::Cluster;
+pub use config::{ClusterConfig, Listen, Profile};
 pub use directory::Directory;
 pub use error::StartError;
 pub use kubeconfig::Kubeconfig;
-pub use lock::{Lock, holder};
-pub use pki::{Identity, Pki, PkiError};
+pub use lock::holder;
+pub use pki::{Identity, PkiError};
+pub use tasks::Failure;

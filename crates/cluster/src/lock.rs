@@ -9,7 +9,7 @@ use crate::{Directory, StartError};
 
 /// The right to use a directory, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     _file: File,
 }
 
@@ -18,7 +18,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`StartError::InUse`], with the process that has it.
-    pub fn take(directory: &Directory) -> Result<Self, StartError> {
+    pub(crate) fn take(directory: &Directory) -> Result<Self, StartError> {
         let path = directory.lock();
         let mut file = open(&path).map_err(|source| StartError::file(&path, source))?;
         match file.try_lock() {

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::gojson::{self, double, place, referred};
+use crate::gojson::{self, double, place};
 use crate::structs::{self, Cardinality, Field, Form, Struct, Type};
 
 /// How deep an object may nest.
@@ -68,7 +68,7 @@ impl Walk {
         if self.path.len() > DEPTH_MAX {
             return Err(TypeError("exceeded max depth".to_owned()));
         }
-        if let Some(leaf) = gojson::leaf(known.name) {
+        if let Some(leaf) = known.leaf {
             return self.leaf(leaf, value);
         }
         if known.form == Form::List {
@@ -106,7 +106,7 @@ impl Walk {
         }
         for field in &known.fields {
             match field.r#type {
-                Type::Message(name) if field.is_inline => self.fields(referred(name), members, object)?,
+                Type::Message(reference) if field.is_inline => self.fields(reference.target(), members, object)?,
                 _ => {
                     self.path.push(Segment::Field(field.name));
                     let value = members.remove(field.name).filter(|value| !value.is_null());
@@ -178,7 +178,7 @@ impl Walk {
 
     fn single(&mut self, r#type: Type, go_type: &str, value: Value) -> Result<Value, TypeError> {
         match (r#type, value) {
-            (Type::Message(name), value) => self.message(referred(name), value),
+            (Type::Message(reference), value) => self.message(reference.target(), value),
             (_, Value::Null) => Ok(gojson::zero(r#type)),
             (Type::Bool, value @ Value::Bool(_)) | (Type::String, value @ Value::String(_)) => Ok(value),
             (Type::Int32 | Type::Int64, Value::Number(number)) => {

@@ -49,11 +49,6 @@ pub(crate) fn object_meta() -> &'static Struct {
     structs::find(&format!("{META}.ObjectMeta")).expect("the struct of metadata is in the table")
 }
 
-/// The struct that a field refers to.
-pub(crate) fn referred(name: &str) -> &'static Struct {
-    structs::find(name).expect("a struct refers only to structs of the table")
-}
-
 /// Puts a field into the object as Go's encoder would; `None` is a field that was not set.
 pub(crate) fn place(object: &mut Map<String, Value>, field: &Field, value: Option<Value>) {
     let value = match value {
@@ -72,7 +67,7 @@ pub(crate) fn place(object: &mut Map<String, Value>, field: &Field, value: Optio
 
 /// Whether the tags of the field leave the value out: a pointer only where it is nil, a struct never by `omitempty`.
 fn is_empty(field: &Field, value: &Value) -> bool {
-    let is_struct = matches!(field.r#type, Type::Message(name) if referred(name).form != Form::List);
+    let is_struct = matches!(field.r#type, Type::Message(reference) if reference.target().form != Form::List);
     let never_empty = is_struct && field.cardinality == Cardinality::Single;
     match value {
         Value::Null => field.is_pointer || !never_empty || field.omit == Omit::Zero,
@@ -92,12 +87,12 @@ pub(crate) fn zero(r#type: Type) -> Value {
         Type::Int32 | Type::Int64 | Type::Double => 0.into(),
         Type::String => "".into(),
         Type::Bytes => Value::Null,
-        Type::Message(name) => zero_struct(referred(name)),
+        Type::Message(reference) => zero_struct(reference.target()),
     }
 }
 
 fn zero_struct(known: &'static Struct) -> Value {
-    match leaf(known.name) {
+    match known.leaf {
         Some(Leaf::Quantity) => return "0".into(),
         Some(Leaf::IntOrString) => return 0.into(),
         Some(Leaf::SchemaOrBool) => return false.into(),

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::definition::decompress;
+use crate::gojson::{Leaf, leaf};
 
 static COMPRESSED: &[u8] = include_bytes!("../data/structs.zst");
 
@@ -42,6 +43,8 @@ pub(crate) struct Struct {
     /// The name of its OpenAPI definition.
     pub(crate) name: &'static str,
     pub(crate) form: Form,
+    /// What one JSON value it stands for, where it does.
+    pub(crate) leaf: Option<Leaf>,
     pub(crate) fields: Vec<Field>,
 }
 
@@ -89,8 +92,8 @@ pub(crate) enum Type {
     Double,
     String,
     Bytes,
-    /// A struct, by name.
-    Message(&'static str),
+    /// A struct, by its place in the table.
+    Message(Reference),
 }
 
 /// When Go's JSON encoder leaves a field out.
@@ -107,7 +110,24 @@ pub(crate) enum Omit {
 pub(crate) fn find(name: &str) -> Option<&'static Struct> {
     let structs = &*STRUCTS;
     let entry = &structs.entries[*structs.by_name.get(name)?];
-    Some(entry.parsed.get_or_init(|| parse(entry.text).expect("the generated table of structs is valid")))
+    Some(entry.parsed())
+}
+
+impl Entry {
+    fn parsed(&'static self) -> &'static Struct {
+        self.parsed.get_or_init(|| parse(self.text).expect("the generated table of structs is valid"))
+    }
+}
+
+/// A struct that another one refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reference(usize);
+
+impl Reference {
+    /// The struct.
+    pub(crate) fn target(self) -> &'static Struct {
+        STRUCTS.entries[self.0].parsed()
+    }
 }
 
 impl Struct {
@@ -132,7 +152,7 @@ fn parse(text: &'static str) -> Option<Struct> {
         "list" => Form::List,
         _ => return None,
     };
-    Some(Struct { name, form, fields: parts.map(field).collect::<Option<_>>()? })
+    Some(Struct { name, form, leaf: leaf(name), fields: parts.map(field).collect::<Option<_>>()? })
 }
 
 fn field(text: &'static str) -> Option<Field> {
@@ -158,7 +178,7 @@ fn wire_type(text: &'static str) -> Option<(Cardinality, Type)> {
         _ => (Cardinality::Single, text),
     };
     let r#type = match text.split_once(':') {
-        Some(("m", name)) => Type::Message(name),
+        Some(("m", name)) => Type::Message(Reference(*STRUCTS.by_name.get(name)?)),
         Some(_) => return None,
         None => match text {
             "b" => Type::Bool,
@@ -181,8 +201,8 @@ mod tests {
     fn every_struct_parses_and_every_reference_leads_to_one() {
         for entry in &STRUCTS.entries {
             for field in &find(entry.name).unwrap().fields {
-                if let Type::Message(name) = field.r#type {
-                    assert!(find(name).is_some(), "{} refers to {name}", entry.name);
+                if let Type::Message(reference) = field.r#type {
+                    assert!(reference.target().name.starts_with("io.k8s."));
                 }
             }
         }

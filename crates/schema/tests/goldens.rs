@@ -31,6 +31,7 @@ fn first_difference(path: &str, left: &Value, right: &Value) -> Option<String> {
         (Value::Object(a), Value::Object(b)) => {
             let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
             keys.sort();
+            keys.dedup();
             let null = Value::String("<absent>".into());
             keys.into_iter().find_map(|key| {
                 let (a, b) = (a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null));
@@ -91,4 +92,17 @@ fn json_keeps_its_form() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn damaged_protobuf_never_panics() {
+    for golden in goldens() {
+        let length = golden.protobuf.len();
+        for position in (0..length).step_by(length / 50 + 1) {
+            let _ = protobuf::decode(&golden.protobuf[..position], None);
+            let mut damaged = golden.protobuf.clone();
+            damaged[position] ^= 0x55;
+            let _ = protobuf::decode(&damaged, None);
+        }
+    }
 }

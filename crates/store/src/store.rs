@@ -109,6 +109,15 @@ impl Store {
         self.state().history.compact(revision);
     }
 
+    /// Finishes the commits that wait and lets go of the disk, for every clone. Later commits are refused; what was
+    /// read stays readable.
+    pub async fn close(&self) {
+        if let Some(writer) = self.writer.clone() {
+            let closed = tokio::task::spawn_blocking(move || writer.close()).await;
+            closed.expect("closing does not panic");
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
 };
 
@@ -28,11 +28,14 @@ struct Job {
     answer: Answer,
 }
 
-/// The handle of the thread; dropping it lets the thread finish what waits and closes the disk.
+/// The handle of the thread; closing or dropping it lets the thread finish what waits and closes the disk.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    queue: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+pub(crate) struct Writer(Mutex<Option<Running>>);
+
+#[derive(Debug)]
+struct Running {
+    queue: mpsc::Sender<Job>,
+    thread: JoinHandle<()>,
 }
 
 impl Writer {
@@ -44,23 +47,35 @@ impl Writer {
             .name("store-writer".into())
             .spawn(run)
             .map_err(|source| OpenError::Io { path, source })?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self(Mutex::new(Some(Running { queue, thread }))))
     }
 
     pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<Revision, CommitError> {
         let (answer, answered) = oneshot::channel();
-        let queue = self.queue.as_ref().ok_or(CommitError::Closed)?;
+        let queue = self.running().as_ref().map(|running| running.queue.clone()).ok_or(CommitError::Closed)?;
         queue.send(Job { writes, answer }).await.map_err(|_| CommitError::Closed)?;
         answered.await.map_err(|_| CommitError::Closed)?
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.queue = None;
-        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+impl Writer {
+    /// Finishes what waits and closes the disk; later commits are refused.
+    pub(crate) fn close(&self) {
+        let Some(Running { queue, thread }) = self.running().take() else { return };
+        drop(queue);
+        if thread.join().is_err() {
             tracing::error!("the store's writer thread panicked");
         }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use windlass_store::{OpenError, Revision, Store, Write};
+use windlass_store::{CommitError, OpenError, Revision, Store, Write};
 
 const STORE: &str = "WINDLASS_STORE_TEST_FILE";
 const ACKNOWLEDGED_BEFORE_KILL: usize = 200;
@@ -32,6 +32,19 @@ async fn a_restart_restores_entries_and_revision() {
     assert!(store.snapshot().get("/b").is_none());
     assert!(store.watch("/", Revision(revision.0 - 1)).is_err(), "the past before a restart is gone, not empty");
     assert_eq!(store.commit(vec![Write::create("/b", "2")]).await.unwrap(), Revision(revision.0 + 1));
+}
+
+#[tokio::test]
+async fn a_closed_store_lets_go_of_its_file_and_refuses_commits() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("store");
+    let store = Store::open(&file).unwrap();
+    store.commit(vec![Write::create("/a", "1")]).await.unwrap();
+    store.close().await;
+    store.close().await;
+    assert!(matches!(store.commit(vec![Write::create("/b", "1")]).await, Err(CommitError::Closed)));
+    assert!(store.snapshot().get("/a").is_some());
+    assert!(Store::open(&file).unwrap().snapshot().get("/a").is_some());
 }
 
 /// Not a test of its own: the process that the next test kills.

@@ -4,6 +4,7 @@
 //! commit. Webhooks and policies belong at the end of each of the two.
 
 mod escalation;
+mod limit_range;
 mod namespace;
 mod plugin;
 mod pod;
@@ -45,6 +46,9 @@ impl Admission {
         if self.plugins.has(Plugin::NamespaceLifecycle) {
             namespace::check(&self.store, review)?;
         }
+        if self.plugins.has(Plugin::LimitRanger) {
+            limit_range::complete(&self.store, review);
+        }
         if self.plugins.has(Plugin::ServiceAccount) {
             service_account::complete(&self.store, review).await?;
         }
@@ -71,6 +75,9 @@ impl Admission {
         escalation::check(&self.auth, review)?;
         if self.plugins.has(Plugin::NamespaceLifecycle) {
             namespace::check(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::LimitRanger) {
+            limit_range::check(&self.store, review)?;
         }
         if self.plugins.has(Plugin::Priority) {
             priority::check_class(&self.store, review)?;

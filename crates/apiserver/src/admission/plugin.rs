@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub enum Plugin {
     /// Namespaces must be there, and nothing begins in one that ends.
     NamespaceLifecycle,
+    /// Defaults and bounds for what Pods and claims ask for.
+    LimitRanger,
     /// Pods run as a service account and get its token.
     ServiceAccount,
     /// Pods stay on a node in trouble for a while.
@@ -26,8 +28,8 @@ pub struct Plugins(BTreeSet<Plugin>);
 impl Default for Plugins {
     /// All that work without a controller.
     fn default() -> Self {
-        use Plugin::{DefaultStorageClass, DefaultTolerationSeconds, NamespaceLifecycle, Priority};
-        Plugins(BTreeSet::from([NamespaceLifecycle, DefaultTolerationSeconds, Priority, DefaultStorageClass]))
+        use Plugin::{DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
+        Plugins([NamespaceLifecycle, LimitRanger, DefaultTolerationSeconds, Priority, DefaultStorageClass].into())
     }
 }
 

@@ -119,9 +119,11 @@ fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
     let mut config = document.value;
     conform::check_kind(&scope.kind, &mut config)?;
     let unknown = conform::unknown_fields(&scope.kind, &config);
+    if !unknown.is_empty() {
+        conform::prune(&scope.kind, &mut config);
+    }
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
     input::report(scope, unknown.chain(duplicates).collect())?;
-    conform::prune(&scope.kind, &mut config);
     for (field, expected) in [("name", scope.request.name.as_str()), ("namespace", scope.namespace())] {
         let found = config.meta(field).to_owned();
         if found.is_empty() && !expected.is_empty() {

@@ -1,7 +1,6 @@
 //! An API server in memory and a client of it.
 
 #![allow(dead_code, reason = "every test file uses its own part of the client")]
-#![expect(clippy::allow_attributes, reason = "which parts are unused differs between test files")]
 
 use http::Request;
 use http_body_util::{BodyExt, Full};
@@ -102,6 +101,15 @@ impl World {
 
     pub(crate) async fn delete(&self, path: &str, options: &Value) -> Answer {
         self.send("DELETE", path, "application/json", options).await
+    }
+
+    /// The events of a watch in another form.
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Events {
+        let request =
+            Request::builder().uri(path).header("accept", accept).body(Full::<bytes::Bytes>::default()).unwrap();
+        let response = self.client.clone().call(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        Events { body: response.into_body(), rest: Vec::new() }
     }
 
     /// The events of a watch, as they come.

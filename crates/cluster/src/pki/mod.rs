@@ -16,15 +16,15 @@ pub use identity::Identity;
 
 /// The keys and certificates of one cluster.
 #[derive(Clone, Debug)]
-pub struct Pki {
+pub(crate) struct Pki {
     /// The certificate of the authority, in PEM.
-    pub authority: String,
+    pub(crate) authority: String,
     /// What the API server shows.
-    pub server: Identity,
+    pub(crate) server: Identity,
     /// Who may do everything.
-    pub admin: Identity,
+    pub(crate) admin: Identity,
     /// The key that signs service-account tokens, in PKCS #8 DER.
-    pub token_key: Vec<u8>,
+    pub(crate) token_key: Vec<u8>,
 }
 
 /// Why keys and certificates cannot be used.
@@ -57,7 +57,7 @@ impl Pki {
     ///
     /// # Errors
     /// If the system's randomness fails.
-    pub fn in_memory(addresses: &[IpAddr]) -> Result<Self, PkiError> {
+    pub(crate) fn in_memory(addresses: &[IpAddr]) -> Result<Self, PkiError> {
         Self::made(&Files::none(), addresses)
     }
 
@@ -65,7 +65,7 @@ impl Pki {
     ///
     /// # Errors
     /// If a file cannot be used.
-    pub fn in_directory(dir: &Path, addresses: &[IpAddr]) -> Result<Self, PkiError> {
+    pub(crate) fn in_directory(dir: &Path, addresses: &[IpAddr]) -> Result<Self, PkiError> {
         Self::made(&Files::at(dir)?, addresses)
     }
 

@@ -68,11 +68,11 @@ fn check_ports(ports: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The address of a Service stays, once it has one.
+/// The address of a Service stays, once it has one; to leave it out is to keep it.
 fn keep_address(spec: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
     let (new_ip, old_ip) = (spec.member("clusterIP"), old.member("clusterIP"));
     let had_address = !old_ip.is_absent() && old.member("type").text() != "ExternalName";
-    if had_address && new_ip.text() != old_ip.text() {
+    if had_address && !new_ip.is_absent() && new_ip.text() != old_ip.text() {
         let ips = if spec.member("clusterIPs").is_absent() {
             serde_json::json!([new_ip.text()])
         } else {

@@ -64,18 +64,18 @@ fn set(known: &Struct, object: &mut Object, name: &str, default: Value) {
 }
 
 fn members(field: &'static Field, object: &mut Object) {
-    let Type::Message(name) = field.r#type else { return };
+    let Type::Message(reference) = field.r#type else { return };
+    let known = reference.target();
     if field.is_inline {
-        return fill(gojson::referred(name), object);
+        return fill(known, object);
     }
     let Some(value) = object.get_mut(field.name) else { return };
     if field.go_type.ends_with("v1.ResourceList") {
         return round_up(value);
     }
-    if gojson::leaf(name).is_some() {
+    if known.leaf.is_some() {
         return;
     }
-    let known = gojson::referred(name);
     match (field.cardinality, value) {
         (Cardinality::Single, Value::Object(member)) => fill(known, member),
         (Cardinality::Repeated, Value::Array(items)) => {

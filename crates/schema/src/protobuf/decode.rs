@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use super::wire::{Reader, Wire};
 use super::{DecodeError, leaf, text};
-use crate::gojson::{double, place, referred, zero};
+use crate::gojson::{double, place, zero};
 use crate::structs::{Cardinality, Field, Form, Struct, Type};
 
 /// Decodes the message `bytes`; `depth` bounds how deep it may nest.
 pub(super) fn message(known: &'static Struct, bytes: &[u8], depth: usize) -> Result<Value, DecodeError> {
     let depth = depth.checked_sub(1).ok_or(DecodeError::Malformed("messages are nested too deep"))?;
-    if let Some(decode) = leaf::decoder(known.name) {
+    if let Some(decode) = known.leaf.map(leaf::decoder) {
         return decode(bytes, depth);
     }
     let mut values: Vec<Option<Value>> = vec![None; known.fields.len()];
@@ -86,7 +86,7 @@ fn single(r#type: Type, wire: Wire<'_>, depth: usize) -> Result<Value, DecodeErr
         }
         (Type::String, Wire::Bytes(bytes)) => text(bytes)?.into(),
         (Type::Bytes, Wire::Bytes(bytes)) => STANDARD.encode(bytes).into(),
-        (Type::Message(name), Wire::Bytes(bytes)) => message(referred(name), bytes, depth)?,
+        (Type::Message(reference), Wire::Bytes(bytes)) => message(reference.target(), bytes, depth)?,
         _ => return Err(wrong("is not encoded with the wire type of the field")),
     })
 }

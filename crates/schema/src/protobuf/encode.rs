@@ -6,12 +6,11 @@ use serde_json::{Map, Value};
 
 use super::wire::Writer;
 use super::{EncodeError, leaf};
-use crate::gojson::referred;
 use crate::structs::{Cardinality, Field, Form, Struct, Type};
 
 /// Encodes `value` as the message `known`.
 pub(super) fn message(known: &'static Struct, value: &Value) -> Result<Vec<u8>, EncodeError> {
-    if let Some(encode) = leaf::encoder(known.name) {
+    if let Some(encode) = known.leaf.map(leaf::encoder) {
         return encode(value);
     }
     let mut writer = Writer::default();
@@ -67,7 +66,7 @@ fn is_absent_as_null(field: &Field) -> bool {
     field.is_pointer
         || match field.r#type {
             Type::Bytes => true,
-            Type::Message(name) => referred(name).form == Form::List,
+            Type::Message(reference) => reference.target().form == Form::List,
             _ => false,
         }
 }
@@ -82,7 +81,7 @@ fn map_entry(writer: &mut Writer, field: &Field, key: &str, value: &Value) -> Re
 
 fn single(writer: &mut Writer, number: u32, r#type: Type, value: &Value) -> Result<(), EncodeError> {
     match (r#type, value) {
-        (Type::Message(name), value) => writer.bytes(number, &message(referred(name), value)?),
+        (Type::Message(reference), value) => writer.bytes(number, &message(reference.target(), value)?),
         (Type::Bool, Value::Null) => writer.varint(number, 0),
         (Type::Bool, Value::Bool(value)) => writer.varint(number, u64::from(*value)),
         (Type::Int32 | Type::Int64, Value::Null) => writer.varint(number, 0),

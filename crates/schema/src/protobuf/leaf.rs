@@ -5,15 +5,15 @@ use serde_json::Value;
 
 use super::wire::{Reader, Wire, Writer};
 use super::{DecodeError, EncodeError, decode, encode, is_protobuf, text};
-use crate::gojson::{Leaf, leaf, schema_struct};
+use crate::gojson::{Leaf, schema_struct};
 use crate::quantity;
 
 type Decoder = fn(&[u8], usize) -> Result<Value, DecodeError>;
 type Encoder = fn(&Value) -> Result<Vec<u8>, EncodeError>;
 
-/// The decoder of the struct `name`, where it is a leaf.
-pub(super) fn decoder(name: &str) -> Option<Decoder> {
-    Some(match leaf(name)? {
+/// The decoder of a leaf.
+pub(super) fn decoder(leaf: Leaf) -> Decoder {
+    match leaf {
         Leaf::Time => |bytes, _| time(bytes, false),
         Leaf::MicroTime => |bytes, _| time(bytes, true),
         Leaf::Quantity => |bytes, _| quantity_text(bytes),
@@ -22,12 +22,12 @@ pub(super) fn decoder(name: &str) -> Option<Decoder> {
         Leaf::SchemaOrBool => schema_or_bool,
         Leaf::SchemaOrList => schema_or_list,
         Leaf::SchemaOrStrings => schema_or_strings,
-    })
+    }
 }
 
-/// The encoder of the struct `name`, where it is a leaf.
-pub(super) fn encoder(name: &str) -> Option<Encoder> {
-    Some(match leaf(name)? {
+/// The encoder of a leaf.
+pub(super) fn encoder(leaf: Leaf) -> Encoder {
+    match leaf {
         Leaf::Time => |value| encode_time(value, false),
         Leaf::MicroTime => |value| encode_time(value, true),
         Leaf::Quantity => encode_quantity,
@@ -35,7 +35,7 @@ pub(super) fn encoder(name: &str) -> Option<Encoder> {
         Leaf::Json => encode_json,
         Leaf::SchemaOrBool => encode_schema_or_bool,
         Leaf::SchemaOrList | Leaf::SchemaOrStrings => encode_schema_or_list,
-    })
+    }
 }
 
 fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {

@@ -52,7 +52,7 @@ fn validations(schema: &Value, path: &str, (skips_any_of, skips_first): (bool, b
     if schema["not"].is_object() {
         nested_schema(&schema["not"], &child(path, "not"), false, errors);
     }
-    let pattern = schema["pattern"].as_str().unwrap_or_default();
+    let Some(pattern) = schema["pattern"].as_str() else { return };
     if let Err(error) = Regex::new(pattern) {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(FieldError::invalid(child(path, "pattern"), pattern, detail));

@@ -1,0 +1,245 @@
+//! A cluster: started, used, stopped.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use kube::Client;
+use windlass_apiserver::auth::rbac::keep_aggregated;
+use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, SigningKey, TokenIssuer, User};
+use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
+use windlass_apiserver::server::{self, Tls};
+use windlass_apiserver::{AddressRange, Api, Config};
+use windlass_controllers::{Controllers, Set};
+use windlass_node::{Capabilities, Node};
+use windlass_store::Store;
+
+use crate::directory::{touch_private, write_private};
+use crate::lock::Lock;
+use crate::node::{NodeDoor, node_config};
+use crate::pki::Pki;
+use crate::tasks::{Failure, Failures, Group, failures};
+use crate::{ClusterConfig, Directory, Kubeconfig, Listen, LoopbackRange, Profile, StartError, address};
+
+/// A running cluster.
+///
+/// [`Cluster::shutdown`] ends it in order; dropping it tells every part to stop without waiting.
+#[derive(Debug)]
+pub struct Cluster {
+    api: Api,
+    kubeconfig: Option<Kubeconfig>,
+    capabilities: Option<Capabilities>,
+    failures: Failures,
+    // In the order in which they stop: whoever makes work, whoever does it, whoever is asked.
+    controllers: Group,
+    node: Group,
+    servers: Group,
+    _lock: Option<Lock>,
+}
+
+/// Where a cluster is: its addresses and what it listens with.
+struct Place {
+    directory: Option<Directory>,
+    lock: Option<Lock>,
+    range: LoopbackRange,
+    listener: Option<std::net::TcpListener>,
+    address: SocketAddr,
+}
+
+impl Cluster {
+    /// Starts a cluster; when this returns, it answers.
+    ///
+    /// # Errors
+    /// [`StartError`] says what is in the way and what to do about it.
+    pub async fn start(config: ClusterConfig) -> Result<Self, StartError> {
+        let mut place = Place::take(&config)?;
+        let pki = place.pki()?;
+        let store = place.store()?;
+        let door = Arc::new(NodeDoor::new(&config.node_name));
+        let api = api(&config, &place, &pki, store, door.clone())?;
+        let first = Bootstrap {
+            endpoint: place.address,
+            service_address: IpAddr::V4(place.range.api()),
+            client_ca: Some(pki.authority.clone()),
+        };
+        bootstrap(api.store(), &first).await?;
+
+        let (failed, failures) = failures();
+        let servers = Group::new(failed.clone());
+        let (store, stop) = (api.store().clone(), servers.token());
+        servers.spawn("aggregation of roles", async move {
+            keep_aggregated(store, stop).await;
+            Ok::<_, Infallible>(())
+        });
+        let kubeconfig = place.serve(&api, &pki, &servers)?;
+        api.system().health.set_bootstrapped();
+
+        let mut cluster = Cluster {
+            api,
+            kubeconfig,
+            capabilities: None,
+            failures,
+            controllers: Group::new(failed.clone()),
+            node: Group::new(failed),
+            servers,
+            _lock: place.lock.take(),
+        };
+        cluster.start_controllers(config.controllers(), &pki);
+        if config.profile == Profile::Node {
+            cluster.start_node(&config, &place, &door).await?;
+        }
+        Ok(cluster)
+    }
+
+    /// A client with every right, within this process.
+    pub fn client(&self) -> Client {
+        self.client_of(User::master("windlass-admin"))
+    }
+
+    /// A client of `user`, within this process.
+    pub fn client_of(&self, user: User) -> Client {
+        client_of(&self.api, user)
+    }
+
+    /// The API server.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// How clients outside of this process reach the cluster; `None` if it does not listen.
+    pub fn kubeconfig(&self) -> Option<&Kubeconfig> {
+        self.kubeconfig.as_ref()
+    }
+
+    /// What the kernel lets the node do; `None` if there is no node.
+    pub fn capabilities(&self) -> Option<Capabilities> {
+        self.capabilities
+    }
+
+    /// Waits until a part of the cluster ends by itself, which it should not.
+    pub async fn failure(&mut self) -> Failure {
+        match self.failures.recv().await {
+            Some(failure) => failure,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends the cluster: every process of every Pod, open requests, the store. The objects stay.
+    pub async fn shutdown(self) {
+        self.api.system().health.set_stopping();
+        self.controllers.stop().await;
+        self.node.stop().await;
+        self.api.shutdown().cancel();
+        self.servers.stop().await;
+        self.api.store().close().await;
+    }
+
+    fn start_controllers(&self, set: Set, pki: &Pki) {
+        if set == Set::none() {
+            return;
+        }
+        let client = self.client_of(User::master("system:kube-controller-manager"));
+        let controllers = Controllers::new(client, set).root_ca(pki.authority.clone());
+        let stop = self.controllers.token();
+        self.controllers.spawn("controllers", controllers.run(stop));
+    }
+
+    async fn start_node(&mut self, config: &ClusterConfig, place: &Place, door: &NodeDoor) -> Result<(), StartError> {
+        let directory = place.directory.as_ref().ok_or(StartError::NodeNeedsDirectory)?;
+        let user = User::new(format!("system:node:{}", config.node_name), ["system:nodes", "system:masters"]);
+        let client = self.client_of(user);
+        let settings = node_config(config, directory.node(), place.range, place.address.port(), client);
+        let node = Arc::new(Node::new(settings).await?);
+        self.capabilities = Some(node.capabilities());
+        door.open(Arc::clone(&node));
+        let stop = self.node.token();
+        self.node.spawn("node", async move { node.run(stop).await });
+        Ok(())
+    }
+}
+
+impl Place {
+    fn take(config: &ClusterConfig) -> Result<Self, StartError> {
+        let port = match config.listen {
+            Listen::Nowhere => None,
+            Listen::Port(port) => Some(port),
+        };
+        let Some(dir) = &config.dir else {
+            let range = LoopbackRange::first();
+            let listener = port.map(|port| address::bind((IpAddr::from([127, 0, 0, 1]), port).into())).transpose()?;
+            let address = local_address(listener.as_ref(), range)?;
+            return Ok(Place { directory: None, lock: None, range, listener, address });
+        };
+        let directory = Directory::create(dir)?;
+        let lock = Lock::take(&directory)?;
+        let (range, listener) = address::listen(&directory, port)?;
+        let address = local_address(listener.as_ref(), range)?;
+        Ok(Place { directory: Some(directory), lock: Some(lock), range, listener, address })
+    }
+
+    fn store(&self) -> Result<Store, StartError> {
+        let Some(directory) = &self.directory else { return Ok(Store::in_memory()) };
+        let path = directory.store();
+        touch_private(&path).map_err(|source| StartError::file(&path, source))?;
+        Ok(Store::open(path)?)
+    }
+
+    fn pki(&self) -> Result<Pki, StartError> {
+        let addresses = [self.address.ip(), IpAddr::V4(self.range.api()), IpAddr::from([127, 0, 0, 1])];
+        Ok(match &self.directory {
+            Some(directory) => Pki::in_directory(&directory.pki(), &addresses)?,
+            None => Pki::in_memory(&addresses)?,
+        })
+    }
+
+    /// Answers connections, and says so in the kubeconfig.
+    fn serve(&mut self, api: &Api, pki: &Pki, servers: &Group) -> Result<Option<Kubeconfig>, StartError> {
+        let Some(listener) = self.listener.take() else { return Ok(None) };
+        let listen = |source| StartError::Listen { address: self.address, source };
+        listener.set_nonblocking(true).map_err(listen)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
+        let server = &pki.server;
+        let tls = Tls::new(server.certificate.as_bytes(), server.key.as_bytes(), pki.authority.as_bytes())?;
+        let (api, stop) = (api.clone(), servers.token());
+        servers.spawn("API server", async move {
+            server::serve(listener, Some(tls), api, stop).await;
+            Ok::<_, Infallible>(())
+        });
+        let kubeconfig = Kubeconfig {
+            server: format!("https://{}", self.address),
+            authority: pki.authority.clone(),
+            identity: pki.admin.clone(),
+        };
+        if let Some(path) = self.directory.as_ref().map(Directory::kubeconfig) {
+            let text = kubeconfig.to_string();
+            write_private(&path, text.as_bytes()).map_err(|source| StartError::file(&path, source))?;
+        }
+        Ok(Some(kubeconfig))
+    }
+}
+
+fn local_address(listener: Option<&std::net::TcpListener>, range: LoopbackRange) -> Result<SocketAddr, StartError> {
+    let elsewhere = SocketAddr::from((range.api(), 6443));
+    match listener {
+        None => Ok(elsewhere),
+        Some(listener) => listener.local_addr().map_err(|source| StartError::Listen { address: elsewhere, source }),
+    }
+}
+
+fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc<NodeDoor>) -> Result<Api, StartError> {
+    let issuer = TokenIssuer::new(ISSUER_DEFAULT, SigningKey::from_pkcs8(&pki.token_key)?, []);
+    let auth = Auth::new(store.clone()).with_static_tokens(config.tokens.clone()).with_issuer(issuer);
+    let (network, bits) = place.range.services();
+    let settings = Config {
+        address: place.address.to_string(),
+        service_range: AddressRange::new(network, bits),
+        plugins: config.plugins(),
+        node_proxy: Some(door),
+        ..Config::default()
+    };
+    Ok(Api::new(store, auth, settings))
+}
+
+fn client_of(api: &Api, user: User) -> Client {
+    Client::new(server::local(api, user), "default")
+}

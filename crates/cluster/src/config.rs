@@ -1,0 +1,123 @@
+//! What a cluster is told at its start.
+
+use std::env;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use windlass_apiserver::admission::{Plugin, Plugins};
+use windlass_apiserver::auth::StaticTokens;
+use windlass_controllers::Set;
+
+/// The usual port of a Kubernetes API server.
+const PORT_DEFAULT: u16 = 6443;
+
+/// What runs beside the API server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Nothing: the API alone.
+    Bare,
+    /// Garbage collection, namespaces and service accounts.
+    Gc,
+    /// All controllers, with a node that only seems to run Pods.
+    Workloads,
+    /// All controllers, with a node that runs Pods as processes.
+    #[default]
+    Node,
+}
+
+/// A word that is not a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a profile; choose one of bare, gc, workloads, node")]
+pub struct UnknownProfile(String);
+
+/// Where a cluster is reachable, beside from within the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Nowhere.
+    Nowhere,
+    /// On a port of its loopback address; 0 takes any.
+    Port(u16),
+}
+
+/// What a cluster is told at its start.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// Where it keeps everything; without one, in memory until it ends.
+    pub dir: Option<PathBuf>,
+    /// What runs beside the API server.
+    pub profile: Profile,
+    /// Where it is reachable.
+    pub listen: Listen,
+    /// The controllers, if not those of the profile.
+    pub controllers: Option<Set>,
+    /// Fixed tokens that are accepted.
+    pub tokens: StaticTokens,
+    /// The name of its node.
+    pub node_name: String,
+    /// The image store, which other clusters may share.
+    pub images: PathBuf,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        ClusterConfig {
+            dir: None,
+            profile: Profile::default(),
+            listen: Listen::Port(PORT_DEFAULT),
+            controllers: None,
+            tokens: StaticTokens::default(),
+            node_name: "windlass".to_owned(),
+            images: images_default(),
+        }
+    }
+}
+
+impl ClusterConfig {
+    /// A cluster in memory that only this process reaches.
+    pub fn in_memory(profile: Profile) -> Self {
+        ClusterConfig { profile, listen: Listen::Nowhere, ..ClusterConfig::default() }
+    }
+
+    /// A cluster in a directory, on the usual port.
+    pub fn in_directory(dir: impl Into<PathBuf>, profile: Profile) -> Self {
+        ClusterConfig { dir: Some(dir.into()), profile, ..ClusterConfig::default() }
+    }
+
+    pub(crate) fn controllers(&self) -> Set {
+        self.controllers.clone().unwrap_or_else(|| match self.profile {
+            Profile::Bare => Set::none(),
+            Profile::Gc => Set::gc(),
+            Profile::Workloads => Set::workloads(),
+            Profile::Node => Set::node(),
+        })
+    }
+
+    /// Service accounts need the controller that gives every namespace its own.
+    pub(crate) fn plugins(&self) -> Plugins {
+        match self.controllers().has(windlass_controllers::Name::ServiceAccount) {
+            true => Plugins::default().with(Plugin::ServiceAccount),
+            false => Plugins::default(),
+        }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(word: &str) -> Result<Self, UnknownProfile> {
+        match word {
+            "bare" => Ok(Profile::Bare),
+            "gc" => Ok(Profile::Gc),
+            "workloads" => Ok(Profile::Workloads),
+            "node" => Ok(Profile::Node),
+            _ => Err(UnknownProfile(word.to_owned())),
+        }
+    }
+}
+
+/// The image store of this user: `$XDG_CACHE_HOME/windlass/images`.
+fn images_default() -> PathBuf {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| env::home_dir().map(|home| home.join(".cache")));
+    cache.unwrap_or_else(env::temp_dir).join("windlass").join("images")
+}
