@@ -19,7 +19,7 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Whether an event is good news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+enum Kind {
     Normal,
     Warning,
 }
@@ -48,22 +48,46 @@ impl Recorder {
         Self { queue }
     }
 
-    /// Records an event about an object, or about one of its containers (`field`).
-    pub(crate) fn record<K>(&self, about: &K, field: Option<&str>, kind: Kind, reason: &str, message: String)
-    where
-        K: Resource<DynamicType = ()>,
-    {
+    /// Records something that went as it should, about an object or one of its containers (`field`).
+    pub(crate) fn normal<K: Resource<DynamicType = ()>>(
+        &self,
+        about: &K,
+        field: Option<&str>,
+        reason: &str,
+        message: String,
+    ) {
+        self.push(Entry::new(about, field, reason, message));
+    }
+
+    /// Records something that a person should look at.
+    pub(crate) fn warning<K: Resource<DynamicType = ()>>(
+        &self,
+        about: &K,
+        field: Option<&str>,
+        reason: &str,
+        message: String,
+    ) {
+        self.push(Entry { kind: Kind::Warning, ..Entry::new(about, field, reason, message) });
+    }
+
+    fn push(&self, entry: Entry) {
+        if let Err(error) = self.queue.try_send(entry) {
+            let reason = error.into_inner().reason;
+            tracing::warn!(reason, "an event was dropped: too many wait to be written");
+        }
+    }
+}
+
+impl Entry {
+    fn new<K: Resource<DynamicType = ()>>(about: &K, field: Option<&str>, reason: &str, message: String) -> Self {
         let namespace = about.namespace().unwrap_or_default();
-        let entry = Entry {
-            kind,
+        Self {
+            kind: Kind::Normal,
             reason: reason.to_owned(),
             message: shorten(message),
             about: (K::api_version(&()).into_owned(), K::kind(&()).into_owned(), namespace, about.name_any()),
             field: field.map(str::to_owned),
             uid: about.uid(),
-        };
-        if self.queue.try_send(entry).is_err() {
-            tracing::warn!(reason, "an event was dropped: too many wait to be written");
         }
     }
 }

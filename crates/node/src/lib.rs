@@ -1,12 +1,25 @@
 //! The node agent: Pods as sandboxed host processes.
 
+mod address;
+mod cache;
 mod config;
+mod context;
 mod event;
+pub mod image;
+mod log;
 mod node;
+mod pod;
+mod pods;
+mod proxy;
+mod quantity;
 mod registration;
 pub mod sandbox;
+mod serve;
 mod sys;
+mod tree;
+mod volume;
 
 pub use config::{AddressRange, NodeConfig};
-pub use node::{Body, Node, NodeError};
+pub use node::{Node, NodeError};
 pub use sandbox::{Capabilities, sandbox_entry};
+pub use serve::Body;

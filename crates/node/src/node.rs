@@ -1,21 +1,27 @@
 //! The node agent as a whole.
 
+use std::collections::HashSet;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http::{Request, Response};
+use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
+use crate::address::AddressPool;
+use crate::cache::Cache;
 use crate::config::NodeConfig;
+use crate::context::Context;
 use crate::event::Recorder;
+use crate::image::ImageStore;
+use crate::log::Logs;
+use crate::pods::Pods;
+use crate::proxy::{self, Directory};
 use crate::registration;
 use crate::sandbox::{Capabilities, Launcher};
-
-/// The body of what [`Node::serve`] answers; it may go on as long as a log is followed.
-pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+use crate::serve::{self, Body};
+use crate::tree;
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -38,40 +44,84 @@ pub enum NodeError {
 
 /// The node agent.
 pub struct Node {
-    config: Arc<NodeConfig>,
-    capabilities: Capabilities,
+    context: Arc<Context>,
+    pods: Pods,
 }
 
 impl Node {
-    /// Prepares the directory and finds out what the kernel allows; nothing runs yet.
+    /// Prepares the directory and finds out what the kernel allows; no Pod runs yet.
     pub async fn new(config: NodeConfig) -> Result<Self, NodeError> {
-        let directory = |source| NodeError::Directory { path: config.dir.display().to_string(), source };
-        std::fs::create_dir_all(&config.dir).map_err(directory)?;
-        let capabilities = Launcher::default().probe(&config.dir).await.map_err(NodeError::Probe)?;
-        Ok(Self { config: Arc::new(config), capabilities })
+        let directory = |path: &Path, source| NodeError::Directory { path: path.display().to_string(), source };
+        std::fs::create_dir_all(&config.dir).map_err(|error| directory(&config.dir, error))?;
+        let dir = config.dir.canonicalize().map_err(|error| directory(&config.dir, error))?;
+        let config = NodeConfig { dir, ..config };
+        let launcher = Launcher::default();
+        let capabilities = launcher.probe(&config.dir).await.map_err(NodeError::Probe)?;
+        let context = Context {
+            capabilities,
+            launcher,
+            images: ImageStore::new(config.images.clone()),
+            events: Recorder::start(config.client.clone(), config.name.clone()),
+            cache: Cache::new(config.client.clone()),
+            logs: Logs::new(config.dir.join("logs")),
+            addresses: AddressPool::new(config.pod_range),
+            directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            config,
+        };
+        let context = Arc::new(context);
+        Ok(Self { pods: Pods::new(Arc::clone(&context)), context })
     }
 
     /// What the kernel lets this node do.
     pub fn capabilities(&self) -> Capabilities {
-        self.capabilities
+        self.context.capabilities
+    }
+
+    /// The image store of this node.
+    pub fn images(&self) -> &ImageStore {
+        &self.context.images
     }
 
     /// Registers the node and runs Pods until told to stop; then ends every process of every Pod.
+    ///
+    /// # Errors
+    /// Only at the start: afterwards the node outlives every failure of the API server.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), NodeError> {
-        let node = registration::register(&self.config, self.capabilities).await.map_err(NodeError::Register)?;
-        let recorder = Recorder::start(self.config.client.clone(), self.config.name.clone());
-        let lease = tokio::spawn(registration::keep_lease(self.config.client.clone(), node, stop.clone()));
-        stop.cancelled().await;
-        drop(recorder);
-        let _ = lease.await;
+        let context = &self.context;
+        let node = registration::register(&context.config, context.capabilities).await.map_err(NodeError::Register)?;
+        for missing in context.capabilities.missing() {
+            context.events.warning(&node, None, "KernelForbids", missing.to_owned());
+        }
+        context.events.normal(&node, None, "Starting", format!("Node {} runs Pods", node.name_any()));
+        let client = context.config.client.clone();
+        tokio::join!(
+            registration::keep_lease(client, node, stop.clone()),
+            proxy::run(Arc::clone(context), stop.clone()),
+            self.pods.run(stop),
+        );
         Ok(())
     }
 
-    /// Answers kubelet paths: `/containerLogs/{namespace}/{pod}/{container}`.
+    /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…`.
     pub async fn serve<B>(&self, request: Request<B>) -> Response<Body> {
-        let body = Full::new(Bytes::from(format!("no such path: {}", request.uri().path())));
-        let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
-        *response.status_mut() = StatusCode::NOT_FOUND;
-        response
+        let find = |namespace: &str, name: &str| -> Option<PathBuf> {
+            self.pods.find(namespace, name).map(|pod| self.context.log_directory(&*pod))
+        };
+        serve::serve(request.uri(), &self.context.logs, &find)
+    }
+}
+
+/// Removes what Pods left that are no more, by the ids of those that are.
+pub(crate) fn sweep(context: &Context, alive: &HashSet<String>) {
+    let pods = std::fs::read_dir(context.config.dir.join("pods")).into_iter().flatten().flatten();
+    let logs = context.logs.pods().into_iter();
+    for path in pods.map(|entry| entry.path()).chain(logs) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let uid = name.rsplit('_').next().unwrap_or(name);
+        if !alive.contains(uid)
+            && let Err(error) = tree::remove(&path)
+        {
+            tracing::warn!(%error, path = %path.display(), "what a Pod left was not removed");
+        }
     }
 }

@@ -20,6 +20,7 @@ const CONFINEMENT: u8 = 4;
 
 /// What the kernel lets the node do for Pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Capabilities {
     /// User, mount and pid namespaces: without them no Pod can run.
     pub namespaces: bool,

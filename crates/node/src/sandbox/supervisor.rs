@@ -182,6 +182,7 @@ impl Supervisor {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "one per descriptor")]
 struct Ready {
     control: bool,
     child: bool,

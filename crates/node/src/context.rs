@@ -1,0 +1,41 @@
+//! What every part of the node shares.
+
+use std::path::PathBuf;
+
+use kube::Resource;
+
+use crate::address::AddressPool;
+use crate::cache::Cache;
+use crate::config::NodeConfig;
+use crate::event::Recorder;
+use crate::image::ImageStore;
+use crate::log::Logs;
+use crate::proxy::Directory;
+use crate::sandbox::{Capabilities, Launcher};
+
+/// What every part of the node shares.
+pub(crate) struct Context {
+    pub(crate) config: NodeConfig,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) launcher: Launcher,
+    pub(crate) images: ImageStore,
+    pub(crate) events: Recorder,
+    pub(crate) cache: Cache,
+    pub(crate) logs: Logs,
+    pub(crate) addresses: AddressPool,
+    pub(crate) directory: Directory,
+}
+
+impl Context {
+    /// The directory of a Pod: volumes, writable layers, generated files.
+    pub(crate) fn pod_directory(&self, uid: &str) -> PathBuf {
+        self.config.dir.join("pods").join(uid)
+    }
+
+    /// The directory of a Pod's logs.
+    pub(crate) fn log_directory(&self, pod: &impl Resource) -> PathBuf {
+        let meta = pod.meta();
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        self.logs.pod(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
+    }
+}

@@ -1,0 +1,17 @@
+//! Images: where a container's files, command and environment come from.
+
+mod archive;
+mod debian;
+mod layer;
+mod passwd;
+mod recipe;
+mod reference;
+mod store;
+
+pub use reference::{Reference, ReferenceError};
+pub use store::{Image, ImageConfig, ImageError, ImageStore, PullPolicy};
+
+pub(crate) use passwd::{find_groups, find_user};
+
+/// Told about each step of making an image.
+pub type Progress<'a> = &'a (dyn Fn(String) + Send + Sync);

@@ -1,0 +1,8 @@
+//! Logs of containers: files in the format of the container runtime interface, rotated, and how they are read.
+
+mod line;
+mod reader;
+mod writer;
+
+pub(crate) use reader::{LogOptions, read};
+pub(crate) use writer::{Logs, collect, files};

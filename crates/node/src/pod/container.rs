@@ -1,0 +1,363 @@
+//! One run of a container, from its image to its end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::downward::Addresses;
+use super::environment::{Surroundings, environment};
+use super::hook;
+use super::inside::Inside;
+use super::observed::Ended;
+use super::prober::{self, Finding};
+use super::sources::Sources;
+use super::spec::{Ingredients, container_spec, termination_file};
+use crate::context::Context;
+use crate::image::{Image, PullPolicy};
+use crate::log;
+use crate::sandbox::{ContainerSpec, Report, Request, Running};
+use crate::tree;
+
+/// What of a termination message is kept, as kubelet does.
+const TERMINATION_BYTES_MAX: usize = 4096;
+/// Progress of an image is reported no more often than this.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// How long the rest of the output is waited for after the end.
+const OUTPUT_LINGER: Duration = Duration::from_secs(2);
+const FINDINGS_MAX: usize = 16;
+/// What a hook may take after the start.
+const POST_START_LIMIT: Duration = Duration::from_secs(300);
+
+/// What a container's task tells its Pod's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// Something goes on before the start.
+    Progress(String),
+    /// It could not be started.
+    Refused { reason: &'static str, message: String },
+    /// It was told to end before it started.
+    Cancelled,
+    /// Its program runs.
+    Started { at: Timestamp, image_id: String },
+    /// A probe found something out.
+    Finding(Finding),
+    /// Its program has ended.
+    Ended(Ended),
+}
+
+/// Everything that one run needs.
+pub(crate) struct Job {
+    pub(crate) context: Arc<Context>,
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) container: Container,
+    pub(crate) number: i32,
+    pub(crate) addresses: Addresses,
+    pub(crate) sources: Sources,
+    pub(crate) volumes: Arc<BTreeMap<String, PathBuf>>,
+    pub(crate) updates: mpsc::Sender<(String, Update)>,
+    /// Set to the grace period when the container is to end.
+    pub(crate) stop: watch::Receiver<Option<Duration>>,
+}
+
+/// Why a run did not start.
+struct Refusal {
+    reason: &'static str,
+    message: String,
+}
+
+/// Runs the container once.
+pub(crate) async fn run(mut job: Job) {
+    let mut stop = job.stop.clone();
+    let started = tokio::select! {
+        started = job.start() => Some(started),
+        () = async { drop(stop.wait_for(Option::is_some).await) } => None,
+    };
+    match started {
+        None => job.tell(Update::Cancelled).await,
+        Some(Ok(run)) => run.tend(&mut job).await,
+        Some(Err(refusal)) => {
+            job.warn("Failed", format!("Error: {}", refusal.message));
+            job.tell(Update::Refused { reason: refusal.reason, message: refusal.message }).await;
+        }
+    }
+    let directory = job.directory();
+    let removed = tokio::task::spawn_blocking(move || tree::remove(&directory)).await;
+    if let Ok(Err(error)) = removed {
+        tracing::warn!(%error, "the writable layer of a container was not removed");
+    }
+}
+
+impl Job {
+    async fn tell(&self, update: Update) {
+        // A Pod whose task is gone needs no news.
+        let _ = self.updates.send((self.container.name.clone(), update)).await;
+    }
+
+    fn warn(&self, reason: &str, message: String) {
+        self.context.events.warning(&*self.pod, Some(&self.field()), reason, message);
+    }
+
+    fn event(&self, reason: &str, message: String) {
+        self.context.events.normal(&*self.pod, Some(&self.field()), reason, message);
+    }
+
+    fn field(&self) -> String {
+        let init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+        let list =
+            if init.into_iter().any(|c| c.name == self.container.name) { "initContainers" } else { "containers" };
+        format!("spec.{list}{{{}}}", self.container.name)
+    }
+
+    fn directory(&self) -> PathBuf {
+        let pod = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
+        pod.join("containers").join(&self.container.name).join(self.number.to_string())
+    }
+
+    fn host_network(&self) -> bool {
+        self.pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true)
+    }
+
+    async fn start(&self) -> Result<Run, Refusal> {
+        let image = self.image().await?;
+        let spec = self.spec(&image)?;
+        let label =
+            format!("{}/{}/{}", self.pod.namespace().unwrap_or_default(), self.pod.name_any(), self.container.name);
+        let container_error =
+            |error: std::io::Error| Refusal { reason: "CreateContainerError", message: error.to_string() };
+        let mut running = self.context.launcher.container(&label, &spec).await.map_err(container_error)?;
+        self.event("Created", format!("Created container: {}", self.container.name));
+        let logs = self.context.log_directory(&*self.pod).join(&self.container.name);
+        let log = self.context.logs.begin(logs.clone(), self.number).map_err(container_error)?;
+        let output = running.take_output().map(|(stdout, stderr)| tokio::spawn(log::collect(stdout, stderr, log)));
+        let init = loop {
+            match running.next_report().await {
+                Report::Started { init } => break init,
+                Report::Failed(message) => {
+                    running.gone().await;
+                    return Err(Refusal { reason: "StartError", message });
+                }
+                Report::Exited(code) => {
+                    return Err(Refusal {
+                        reason: "StartError",
+                        message: format!("exited with {code} before it started"),
+                    });
+                }
+                Report::Notice(notice) => self.warn("Network", notice),
+            }
+        };
+        let inside = Inside {
+            launcher: self.context.launcher.clone(),
+            init,
+            supervisor: running.supervisor(),
+            process: spec.process.clone(),
+            confined: spec.address,
+            address: self.addresses.pod,
+            container: self.container.clone(),
+        };
+        let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
+        Ok(Run { running, output, inside, image, stop_signal, started: Timestamp::now() })
+    }
+
+    async fn image(&self) -> Result<Image, Refusal> {
+        let name = self.container.image.clone().unwrap_or_default();
+        let policy = match self.container.image_pull_policy.as_deref() {
+            Some("Always") => PullPolicy::Always,
+            Some("Never") => PullPolicy::Never,
+            _ => PullPolicy::IfNotPresent,
+        };
+        let begun = Instant::now();
+        let told: Mutex<Option<Instant>> = Mutex::new(None);
+        let progress = |step: String| {
+            let mut told = told.lock().expect("the lock is never held across a panic");
+            if told.is_none() {
+                self.event("Pulling", format!("Pulling image \"{name}\""));
+            }
+            if told.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY) {
+                *told = Some(Instant::now());
+                let text = format!("image {name}: {step}");
+                let _ = self.updates.try_send((self.container.name.clone(), Update::Progress(text)));
+            }
+        };
+        let found = self.context.images.ensure(&name, policy, &progress).await;
+        let pulled = told.lock().expect("the lock is never held across a panic").is_some();
+        match found {
+            Ok(image) if pulled => {
+                let seconds = begun.elapsed().as_secs_f32();
+                self.event("Pulled", format!("Successfully pulled image \"{name}\" in {seconds:.1}s"));
+                Ok(image)
+            }
+            Ok(image) => {
+                self.event("Pulled", format!("Container image \"{name}\" already present on machine"));
+                Ok(image)
+            }
+            Err(error) => {
+                let reason = match &error {
+                    crate::image::ImageError::Reference(_) => "InvalidImageName",
+                    crate::image::ImageError::NotPresent(_) => "ErrImageNeverPull",
+                    _ => "ErrImagePull",
+                };
+                Err(Refusal { reason, message: error.to_string() })
+            }
+        }
+    }
+
+    fn spec(&self, image: &Image) -> Result<ContainerSpec, Refusal> {
+        let config_error = |message: String| Refusal { reason: "CreateContainerConfigError", message };
+        let namespace = self.pod.namespace().unwrap_or_default();
+        let links = self.pod.spec.as_ref().and_then(|spec| spec.enable_service_links) != Some(false);
+        let services = self.context.directory.environment(&namespace, links);
+        let around = Surroundings {
+            pod: &self.pod,
+            addresses: self.addresses,
+            sources: &self.sources,
+            image: &image.config.env,
+            services: &services,
+        };
+        let environment = environment(&self.container, &around).map_err(|error| config_error(error.to_string()))?;
+        let ingredients = Ingredients {
+            pod: &self.pod,
+            container: &self.container,
+            image,
+            environment,
+            volumes: &self.volumes,
+            addresses: self.addresses,
+            confine: self.context.capabilities.confinement && !self.host_network(),
+            directory: &self.context.pod_directory(&self.pod.uid().unwrap_or_default()),
+            run: &self.directory(),
+        };
+        container_spec(&ingredients).map_err(|error| config_error(error.to_string()))
+    }
+}
+
+/// A container whose program runs.
+struct Run {
+    running: Running,
+    output: Option<JoinHandle<()>>,
+    inside: Inside,
+    image: Image,
+    stop_signal: i32,
+    started: Timestamp,
+}
+
+impl Run {
+    /// Sees the program through to its end.
+    async fn tend(mut self, job: &mut Job) {
+        job.event("Started", format!("Started container {}", job.container.name));
+        job.tell(Update::Started { at: self.started, image_id: self.image.id.clone() }).await;
+        let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
+        let prober = tokio::spawn(prober::watch(self.inside.clone(), sender)).abort_handle();
+        let post_start = self.post_start(job);
+        let code = loop {
+            tokio::select! {
+                report = self.running.next_report() => match report {
+                    Report::Exited(code) => break code,
+                    Report::Failed(_) => break 128,
+                    Report::Notice(notice) => job.warn("Network", notice),
+                    Report::Started { .. } => {}
+                },
+                Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
+                Ok(()) = job.stop.changed() => {
+                    let grace = *job.stop.borrow_and_update();
+                    if let Some(grace) = grace {
+                        break self.stop(job, grace).await;
+                    }
+                }
+            }
+        };
+        prober.abort();
+        if let Some(hook) = post_start {
+            hook.abort();
+        }
+        self.finish(job, code).await;
+    }
+
+    fn post_start(&self, job: &Job) -> Option<AbortHandle> {
+        let handler = job.container.lifecycle.as_ref()?.post_start.clone()?;
+        let (inside, events, pod) = (self.inside.clone(), job.context.events.clone(), Arc::clone(&job.pod));
+        let task = tokio::spawn(async move {
+            if let Err(why) = hook::run(&handler, &inside, POST_START_LIMIT).await {
+                events.warning(&*pod, None, "FailedPostStartHook", why);
+            }
+        });
+        Some(task.abort_handle())
+    }
+
+    /// Ends the program: hook, signal, and after the grace period the end.
+    async fn stop(&mut self, job: &mut Job, grace: Duration) -> i32 {
+        job.event("Killing", format!("Stopping container {}", job.container.name));
+        let mut deadline = tokio::time::Instant::now() + grace;
+        let handler = job.container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.clone());
+        if let Some(handler) = handler
+            && !grace.is_zero()
+        {
+            tokio::select! {
+                result = hook::run(&handler, &self.inside, grace) => if let Err(why) = result {
+                    job.warn("FailedPreStopHook", why);
+                },
+                code = exit_code(&mut self.running) => return code,
+            }
+        }
+        self.running.request(Request::Signal(self.stop_signal)).await;
+        loop {
+            tokio::select! {
+                code = exit_code(&mut self.running) => return code,
+                () = tokio::time::sleep_until(deadline) => {
+                    self.running.request(Request::Kill).await;
+                    return exit_code(&mut self.running).await;
+                }
+                Ok(()) = job.stop.changed() => {
+                    let shorter = job.stop.borrow_and_update().unwrap_or_default();
+                    deadline = deadline.min(tokio::time::Instant::now() + shorter);
+                }
+            }
+        }
+    }
+
+    async fn finish(mut self, job: &Job, code: i32) {
+        let finished = Timestamp::now();
+        self.running.gone().await;
+        if let Some(output) = self.output.take() {
+            let _ = tokio::time::timeout(OUTPUT_LINGER, output).await;
+        }
+        let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
+        let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        let ended = Ended {
+            code,
+            reason: reason.to_owned(),
+            message: Some(message).filter(|message| !message.is_empty()),
+            started: Some(self.started),
+            finished,
+        };
+        job.tell(Update::Ended(ended)).await;
+    }
+}
+
+async fn exit_code(running: &mut Running) -> i32 {
+    loop {
+        if let Report::Exited(code) = running.next_report().await {
+            return code;
+        }
+    }
+}
+
+fn signal_number(name: &str) -> Option<i32> {
+    match name.trim_start_matches("SIG") {
+        "TERM" => Some(libc::SIGTERM),
+        "INT" => Some(libc::SIGINT),
+        "QUIT" => Some(libc::SIGQUIT),
+        "HUP" => Some(libc::SIGHUP),
+        "KILL" => Some(libc::SIGKILL),
+        "USR1" => Some(libc::SIGUSR1),
+        "USR2" => Some(libc::SIGUSR2),
+        "WINCH" => Some(libc::SIGWINCH),
+        number => number.parse().ok(),
+    }
+}

@@ -1,0 +1,147 @@
+//! Acts on a running container from outside: runs programs in it, asks its ports.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Uri};
+use http_body_util::Empty;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+use crate::sandbox::{ExecSpec, Launcher, Process, Report};
+
+/// What of a program's output is kept to explain its failure.
+const OUTPUT_BYTES_MAX: u64 = 1024;
+
+/// A running container.
+#[derive(Debug, Clone)]
+pub(crate) struct Inside {
+    pub(crate) launcher: Launcher,
+    /// The container's first process and its supervisor.
+    pub(crate) init: i32,
+    pub(crate) supervisor: i32,
+    /// Environment, user and directory of its program.
+    pub(crate) process: Process,
+    /// What its sockets are confined to.
+    pub(crate) confined: Option<Ipv4Addr>,
+    /// Where its ports are.
+    pub(crate) address: Ipv4Addr,
+    pub(crate) container: Container,
+}
+
+impl Inside {
+    /// Runs a program in the container; an error says why it failed.
+    pub(crate) async fn exec(&self, argv: &[String], limit: Duration) -> Result<(), String> {
+        let process = Process { argv: argv.to_vec(), ..self.process.clone() };
+        let spec = ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined };
+        // Dropping the handle at the time limit ends the program.
+        match tokio::time::timeout(limit, self.run(&spec)).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("command {argv:?} timed out after {}s", limit.as_secs())),
+        }
+    }
+
+    async fn run(&self, spec: &ExecSpec) -> Result<(), String> {
+        let mut running = self.launcher.exec("exec", spec).await.map_err(|error| error.to_string())?;
+        let output = running.take_output().map(|(stdout, stderr)| {
+            tokio::spawn(async move {
+                let mut text = Vec::new();
+                let _ = stdout.take(OUTPUT_BYTES_MAX).read_to_end(&mut text).await;
+                let _ = stderr.take(OUTPUT_BYTES_MAX).read_to_end(&mut text).await;
+                String::from_utf8_lossy(&text).trim().to_owned()
+            })
+        });
+        let code = loop {
+            match running.next_report().await {
+                Report::Exited(code) => break code,
+                Report::Failed(why) => return Err(why),
+                Report::Started { .. } | Report::Notice(_) => {}
+            }
+        };
+        if code == 0 {
+            return Ok(());
+        }
+        running.gone().await;
+        let said = match output {
+            Some(output) => output.await.unwrap_or_default(),
+            None => String::new(),
+        };
+        Err(if said.is_empty() { format!("command exited with {code}") } else { said })
+    }
+
+    /// Opens a connection to a port.
+    pub(crate) async fn tcp(&self, host: Option<&str>, port: &IntOrString, limit: Duration) -> Result<(), String> {
+        self.connect(host, port, limit).await.map(drop)
+    }
+
+    /// Makes an HTTP request; a status from 200 to 399 is good.
+    pub(crate) async fn http(&self, action: &HTTPGetAction, limit: Duration) -> Result<(), String> {
+        let ask = async {
+            if action.scheme.as_deref() == Some("HTTPS") {
+                return Err("HTTPS probes are not supported by this node: use tcpSocket or exec".to_owned());
+            }
+            let stream = self.connect(action.host.as_deref(), &action.port, limit).await?;
+            let status = get(stream, action).await?;
+            if (200..400).contains(&status) {
+                Ok(())
+            } else {
+                Err(format!("HTTP probe failed with statuscode: {status}"))
+            }
+        };
+        let late = || Err(format!("no answer within {}s (Client.Timeout exceeded)", limit.as_secs()));
+        tokio::time::timeout(limit, ask).await.unwrap_or_else(|_| late())
+    }
+
+    async fn connect(&self, host: Option<&str>, port: &IntOrString, limit: Duration) -> Result<TcpStream, String> {
+        let port = self.port(port)?;
+        let host = match host.filter(|host| !host.is_empty()) {
+            Some(host) => host.parse().map_err(|_| format!("{host:?} is no address"))?,
+            None => self.address,
+        };
+        let address = SocketAddr::from((host, port));
+        match tokio::time::timeout(limit, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(format!("dial tcp {address}: {error}")),
+            Err(_) => Err(format!("dial tcp {address}: i/o timeout")),
+        }
+    }
+
+    fn port(&self, port: &IntOrString) -> Result<u16, String> {
+        let number = match port {
+            IntOrString::Int(number) => Some(*number),
+            IntOrString::String(name) => {
+                let named = self.container.ports.iter().flatten().find(|port| port.name.as_ref() == Some(name));
+                named.map(|port| port.container_port).or_else(|| name.parse().ok())
+            }
+        };
+        number
+            .and_then(|number| u16::try_from(number).ok())
+            .ok_or_else(|| format!("the container has no port {port:?}"))
+    }
+}
+
+async fn get(stream: TcpStream, action: &HTTPGetAction) -> Result<u16, String> {
+    let peer = stream.peer_addr().map_err(|error| error.to_string())?;
+    let path = action.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
+    let uri: Uri = path.parse().map_err(|_| format!("{path:?} is no path"))?;
+    let mut request = Request::get(uri).header("user-agent", "kube-probe/1.36").header("accept", "*/*");
+    let headers = action.http_headers.iter().flatten();
+    let own_host = headers.clone().any(|header| header.name.eq_ignore_ascii_case("host"));
+    if !own_host {
+        request = request.header("host", peer.to_string());
+    }
+    for header in headers {
+        request = request.header(&header.name, &header.value);
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    let connection = tokio::spawn(connection);
+    let answer = sender.send_request(request).await.map_err(|error| error.to_string());
+    connection.abort();
+    Ok(answer?.status().as_u16())
+}

@@ -1,0 +1,21 @@
+//! Pods: what is to be done for one (decided as plain data), and the task that does it.
+
+mod container;
+mod environment;
+mod hook;
+mod inside;
+mod observed;
+mod plan;
+mod preparation;
+mod prober;
+mod sources;
+mod spec;
+mod status;
+mod worker;
+mod writing;
+
+pub(crate) mod downward;
+
+pub(crate) use downward::Addresses;
+pub(crate) use sources::Sources;
+pub(crate) use worker::{Worker, WorkerHandle};

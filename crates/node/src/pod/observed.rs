@@ -1,0 +1,232 @@
+//! What the node knows about a Pod that it runs: the input of every decision.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+/// The first wait before a container is started again; each further one is twice as long.
+const BACKOFF_FIRST: SignedDuration = SignedDuration::from_secs(10);
+const BACKOFF_MAX: SignedDuration = SignedDuration::from_secs(300);
+/// A container that ran this long has earned a fresh start.
+const BACKOFF_RESET: SignedDuration = SignedDuration::from_secs(600);
+/// The exit code of a container that the node lost with its own process.
+const EXIT_LOST: i32 = 137;
+
+/// What the node knows about a Pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Observed {
+    /// Whether address and volumes are there.
+    pub(crate) prepared: bool,
+    /// Why they are not, if that is known.
+    pub(crate) obstacle: Option<String>,
+    /// Why the Pod as a whole has failed: reason and message.
+    pub(crate) failed: Option<(String, String)>,
+    /// Its containers by name, init containers included.
+    pub(crate) containers: BTreeMap<String, Observation>,
+}
+
+/// What the node knows about a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Observation {
+    pub(crate) state: State,
+    /// How it ended the last time.
+    pub(crate) last: Option<Ended>,
+    pub(crate) restarts: i32,
+    /// Ends since it last ran long enough.
+    pub(crate) crashes: u32,
+    /// Failed attempts to start it since it last ran.
+    pub(crate) refusals: u32,
+    /// Whether the readiness probe is satisfied.
+    pub(crate) ready: bool,
+    /// Whether the startup probe is satisfied.
+    pub(crate) started: bool,
+    pub(crate) image_id: String,
+}
+
+/// Where a container is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not started; it may be tried again at a time.
+    Waiting { reason: String, message: String, retry: Option<Timestamp> },
+    /// A task is starting it.
+    Starting { message: String },
+    /// Its program runs.
+    Running { since: Timestamp },
+    /// Its program was told to end.
+    Stopping { since: Timestamp },
+    /// Its program has ended.
+    Ended(Ended),
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) reason: String,
+    pub(crate) message: Option<String>,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) finished: Timestamp,
+}
+
+impl Default for Observation {
+    fn default() -> Self {
+        Self {
+            state: State::Waiting { reason: "ContainerCreating".to_owned(), message: String::new(), retry: None },
+            last: None,
+            restarts: 0,
+            crashes: 0,
+            refusals: 0,
+            ready: false,
+            started: false,
+            image_id: String::new(),
+        }
+    }
+}
+
+impl Observation {
+    /// True while a task is at work on it.
+    pub(crate) fn is_active(&self) -> bool {
+        matches!(self.state, State::Starting { .. } | State::Running { .. } | State::Stopping { .. })
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&self) -> Option<&Ended> {
+        match &self.state {
+            State::Ended(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Records the end of a run.
+    pub(crate) fn end(&mut self, ended: Ended) {
+        let ran = ended.started.map_or(SignedDuration::ZERO, |started| ended.finished.duration_since(started));
+        self.crashes = if ran >= BACKOFF_RESET { 1 } else { self.crashes.saturating_add(1) };
+        (self.ready, self.started) = (false, false);
+        self.state = State::Ended(ended);
+    }
+
+    /// Records that it could not be started.
+    pub(crate) fn refuse(&mut self, reason: String, message: String, now: Timestamp) {
+        self.refusals = self.refusals.saturating_add(1);
+        let retry = Some(now + delay(self.refusals));
+        self.state = State::Waiting { reason, message, retry };
+    }
+
+    /// When it may be started again after its end: at once the first time, then after longer and longer waits.
+    pub(crate) fn restart_at(&self) -> Option<Timestamp> {
+        let ended = self.ended()?;
+        Some(ended.finished + self.restart_delay())
+    }
+
+    /// The wait before the next start after an end.
+    pub(crate) fn restart_delay(&self) -> SignedDuration {
+        match self.crashes {
+            0 | 1 => SignedDuration::ZERO,
+            crashes => delay(crashes - 1),
+        }
+    }
+}
+
+/// The n-th wait, from 1.
+fn delay(attempt: u32) -> SignedDuration {
+    let doubled = BACKOFF_FIRST.checked_mul(1_i32.checked_shl(attempt.saturating_sub(1)).unwrap_or(i32::MAX).max(1));
+    doubled.unwrap_or(BACKOFF_MAX).min(BACKOFF_MAX)
+}
+
+impl Observed {
+    /// What is known at the start: nothing runs, whatever the Pod's status says of an earlier life of this node.
+    pub(crate) fn from_pod(pod: &Pod, now: Timestamp) -> Self {
+        let spec = pod.spec.as_ref();
+        let names = spec.into_iter().flat_map(|s| s.init_containers.iter().flatten().chain(&s.containers));
+        let status = pod.status.as_ref();
+        let containers = names.map(|container| {
+            let known = status.and_then(|status| find(status, &container.name));
+            (container.name.clone(), known.map_or_else(Observation::default, |known| recall(known, now)))
+        });
+        Self { containers: containers.collect(), ..Self::default() }
+    }
+
+    /// A container's observation; one that is not in the Pod has the initial one.
+    pub(crate) fn container(&self, name: &str) -> Observation {
+        self.containers.get(name).cloned().unwrap_or_default()
+    }
+}
+
+fn find<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
+    let init = status.init_container_statuses.iter().flatten();
+    init.chain(status.container_statuses.iter().flatten()).find(|status| status.name == name)
+}
+
+fn recall(status: &ContainerStatus, now: Timestamp) -> Observation {
+    let mut observation = Observation {
+        restarts: status.restart_count,
+        image_id: status.image_id.clone(),
+        last: status.last_state.as_ref().and_then(terminated),
+        ..Observation::default()
+    };
+    let Some(state) = &status.state else { return observation };
+    if let Some(running) = &state.running {
+        observation.state = State::Ended(Ended {
+            code: EXIT_LOST,
+            reason: "ContainerStatusUnknown".to_owned(),
+            message: Some("the node stopped while the container ran".to_owned()),
+            started: running.started_at.as_ref().map(|time| time.0),
+            finished: now,
+        });
+    } else if let Some(ended) = terminated(state) {
+        observation.state = State::Ended(ended);
+    }
+    observation
+}
+
+fn terminated(state: &ContainerState) -> Option<Ended> {
+    let terminated = state.terminated.as_ref()?;
+    Some(Ended {
+        code: terminated.exit_code,
+        reason: terminated.reason.clone().unwrap_or_default(),
+        message: terminated.message.clone(),
+        started: terminated.started_at.as_ref().map(|time| time.0),
+        finished: terminated.finished_at.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_five_minutes_and_begin_anew_after_a_long_run() {
+        let mut observation = Observation::default();
+        let start = Timestamp::UNIX_EPOCH;
+        let ended = |ran: i64| Ended {
+            code: 1,
+            reason: "Error".to_owned(),
+            message: None,
+            started: Some(start),
+            finished: start + SignedDuration::from_secs(ran),
+        };
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            observation.end(ended(1));
+            waits.push(observation.restart_delay().as_secs());
+        }
+        assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
+        observation.end(ended(601));
+        assert_eq!(observation.restart_delay().as_secs(), 0);
+    }
+
+    #[test]
+    fn a_container_that_ran_when_the_node_died_has_ended() {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "spec": {"containers": [{"name": "c"}]},
+            "status": {"containerStatuses": [{"name": "c", "restartCount": 3, "image": "", "imageID": "i", "ready": true,
+                "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}
+        }))
+        .unwrap();
+        let observation = Observed::from_pod(&pod, Timestamp::UNIX_EPOCH).container("c");
+        assert_eq!(observation.restarts, 3);
+        assert_eq!(observation.ended().unwrap().code, EXIT_LOST);
+        assert!(!observation.ready);
+    }
+}

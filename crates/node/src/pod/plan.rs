@@ -1,0 +1,200 @@
+//! Decides what to do next for a Pod. No I/O: a Pod, what is known about it and the time give the actions.
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::observed::{Observation, Observed, State};
+
+/// What to do for a Pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Give it an address and volumes.
+    Prepare,
+    /// Start a container.
+    Start(String),
+    /// Tell a container to end.
+    Stop(String),
+    /// The Pod's time is over: fail it.
+    Expire,
+    /// Nothing of it runs and it is to be deleted: remove it.
+    Remove,
+}
+
+/// Actions for now, and when to decide again at the latest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) actions: Vec<Action>,
+    pub(crate) wake: Option<Timestamp>,
+}
+
+/// Where a Pod is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl Phase {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+
+    /// True when no container will run again.
+    pub(crate) fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// What to do next.
+pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let deleting = pod.metadata.deletion_timestamp.is_some();
+    if deleting || phase(pod, observed).is_final() {
+        plan.actions = stop_all(observed);
+        if deleting && !observed.containers.values().any(Observation::is_active) {
+            plan.actions.push(Action::Remove);
+        }
+        return plan;
+    }
+    if let Some(deadline) = deadline(pod) {
+        if now >= deadline {
+            plan.actions.push(Action::Expire);
+            return plan;
+        }
+        plan.wake = Some(deadline);
+    }
+    if !observed.prepared {
+        plan.actions.push(Action::Prepare);
+        return plan;
+    }
+    for container in due(pod, observed) {
+        match start_time(container, pod, &observed.container(&container.name)) {
+            Some(at) if at <= now => plan.actions.push(Action::Start(container.name.clone())),
+            Some(at) => plan.wake = Some(plan.wake.map_or(at, |wake| wake.min(at))),
+            None => {}
+        }
+    }
+    plan
+}
+
+/// Whether a container is started again after it ended with a code.
+pub(crate) fn restarts(pod: &Pod, container: &Container, code: i32) -> bool {
+    let policy = container.restart_policy.as_deref().unwrap_or_else(|| pod_policy(pod));
+    match policy {
+        "Never" => false,
+        "OnFailure" => code != 0,
+        _ => !is_init(pod, container) || is_sidecar(container) || code != 0,
+    }
+}
+
+/// The phase that follows from what is known.
+pub(crate) fn phase(pod: &Pod, observed: &Observed) -> Phase {
+    if observed.failed.is_some() {
+        return Phase::Failed;
+    }
+    let Some(spec) = &pod.spec else { return Phase::Pending };
+    for container in spec.init_containers.iter().flatten() {
+        let observation = observed.container(&container.name);
+        let ended_for_good = observation.ended().is_some_and(|e| e.code != 0 && !restarts(pod, container, e.code));
+        if ended_for_good && !is_sidecar(container) {
+            return Phase::Failed;
+        }
+        if !is_initialised(container, &observation) {
+            return Phase::Pending;
+        }
+    }
+    let containers: Vec<(&Container, Observation)> =
+        spec.containers.iter().map(|container| (container, observed.container(&container.name))).collect();
+    let over = |(container, observation): &(&Container, Observation)| {
+        observation.ended().is_some_and(|ended| !restarts(pod, container, ended.code))
+    };
+    if !containers.is_empty() && containers.iter().all(over) {
+        let good = containers.iter().all(|(_, observation)| observation.ended().is_some_and(|ended| ended.code == 0));
+        return if good { Phase::Succeeded } else { Phase::Failed };
+    }
+    let has_run = |(_, observation): &(&Container, Observation)| {
+        observation.last.is_some()
+            || matches!(observation.state, State::Running { .. } | State::Stopping { .. } | State::Ended(_))
+    };
+    if containers.iter().all(has_run) { Phase::Running } else { Phase::Pending }
+}
+
+/// Whether every init container has done its work.
+pub(crate) fn initialised(pod: &Pod, observed: &Observed) -> bool {
+    let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    init.all(|container| is_initialised(container, &observed.container(&container.name)))
+}
+
+/// Whether a container runs beside the others though it is listed among the init containers.
+pub(crate) fn is_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+fn is_initialised(container: &Container, observation: &Observation) -> bool {
+    if is_sidecar(container) {
+        // One that ended later restarts on its own and holds nobody up.
+        return observation.started || observation.last.is_some() || observation.ended().is_some();
+    }
+    observation.ended().is_some_and(|ended| ended.code == 0)
+}
+
+/// The containers whose turn it is: those that run beside the others, and the first init container that is not done
+/// or else all of the rest.
+fn due<'a>(pod: &'a Pod, observed: &Observed) -> Vec<&'a Container> {
+    let Some(spec) = &pod.spec else { return Vec::new() };
+    let mut due = Vec::new();
+    for container in spec.init_containers.iter().flatten() {
+        let done = is_initialised(container, &observed.container(&container.name));
+        if !done || is_sidecar(container) {
+            due.push(container);
+        }
+        if !done {
+            return due;
+        }
+    }
+    due.extend(&spec.containers);
+    due
+}
+
+/// When a container is to be started; none if it is not.
+fn start_time(container: &Container, pod: &Pod, observation: &Observation) -> Option<Timestamp> {
+    match &observation.state {
+        State::Waiting { retry, .. } => Some(retry.unwrap_or(Timestamp::MIN)),
+        State::Ended(ended) if restarts(pod, container, ended.code) => observation.restart_at(),
+        _ => None,
+    }
+}
+
+fn stop_all(observed: &Observed) -> Vec<Action> {
+    let active = observed
+        .containers
+        .iter()
+        .filter(|(_, observation)| matches!(observation.state, State::Starting { .. } | State::Running { .. }));
+    active.map(|(name, _)| Action::Stop(name.clone())).collect()
+}
+
+fn deadline(pod: &Pod) -> Option<Timestamp> {
+    let seconds = pod.spec.as_ref()?.active_deadline_seconds?;
+    let start = pod.status.as_ref()?.start_time.as_ref()?.0;
+    Some(start + SignedDuration::from_secs(seconds))
+}
+
+fn is_init(pod: &Pod, container: &Container) -> bool {
+    let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    init.any(|other| other.name == container.name)
+}
+
+fn pod_policy(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always")
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! What a Pod needs before its containers: an address, volumes, and the files that the node gives it.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::observed::State;
+use super::worker::{RETRY, Worker};
+use crate::volume::{self, Supplies};
+
+impl Worker {
+    /// Gives the Pod its address and volumes, or notes why it cannot have them yet.
+    pub(super) async fn prepare(&mut self) {
+        match self.try_prepare().await {
+            Ok(()) => {
+                self.observed.prepared = true;
+                self.observed.obstacle = None;
+                self.retry = None;
+            }
+            Err((reason, message)) => {
+                if self.observed.obstacle.as_deref() != Some(&message) {
+                    self.context.events.warning(&*self.pod, None, reason, message.clone());
+                }
+                self.observed.obstacle = Some(message);
+                self.retry = Some(Timestamp::now() + RETRY);
+            }
+        }
+    }
+
+    async fn try_prepare(&mut self) -> Result<(), (&'static str, String)> {
+        if !self.context.capabilities.namespaces {
+            return Err(("FailedCreatePodSandBox", self.context.capabilities.missing().join("; ")));
+        }
+        if self.address.is_none() {
+            let before = self.pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+            let taken = before.and_then(|address| self.context.addresses.take_again(address));
+            self.address = taken.or_else(|| self.context.addresses.take());
+        }
+        let Some(addresses) = self.addresses() else {
+            return Err(("FailedCreatePodSandBox", format!("no address is left in {}", self.context.config.pod_range)));
+        };
+        self.sources = self.names.fetch(&self.context.cache, &self.pod).await;
+        let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
+        let client = self.context.config.client.clone();
+        let mut supplies = Supplies { client: &client, sources: &self.sources, addresses, tokens: &mut self.tokens };
+        let places = volume::prepare(&self.pod, &directory.join("volumes"), &mut supplies).await;
+        self.volumes = Arc::new(places.map_err(|error| ("FailedMount", error.to_string()))?);
+        self.write_node_files().map_err(|error| ("FailedCreatePodSandBox", error.to_string()))
+    }
+
+    /// Brings volumes up to date with what they are made from.
+    pub(super) async fn refresh(&mut self) {
+        self.retry = None;
+        let now = Timestamp::now();
+        for observation in self.observed.containers.values_mut() {
+            if let State::Waiting { reason, retry, .. } = &mut observation.state
+                && reason == "CreateContainerConfigError"
+            {
+                *retry = Some(now);
+            }
+        }
+        let Some(addresses) = self.addresses().filter(|_| self.observed.prepared) else { return };
+        self.sources = self.names.fetch(&self.context.cache, &self.pod).await;
+        let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
+        let client = self.context.config.client.clone();
+        let mut supplies = Supplies { client: &client, sources: &self.sources, addresses, tokens: &mut self.tokens };
+        if let Err(error) = volume::prepare(&self.pod, &directory.join("volumes"), &mut supplies).await {
+            self.context.events.warning(&*self.pod, None, "FailedMount", error.to_string());
+        }
+    }
+}

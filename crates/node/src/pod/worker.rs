@@ -1,0 +1,366 @@
+//! The task of one Pod: takes in what happens, decides, acts, and writes the Pod's status.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use kube::api::Api;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::container::{self, Job, Update};
+use super::downward::Addresses;
+use super::observed::{Observed, State};
+use super::plan::{self, Action};
+use super::prober::Finding;
+use super::sources::{Names, Sources};
+use super::{status, writing};
+use crate::address::PodAddress;
+use crate::cache::Lease;
+use crate::context::Context;
+use crate::tree;
+use crate::volume::Tokens;
+
+/// Updates that wait for the Pod's task.
+const UPDATES_MAX: usize = 64;
+/// How long a Pod that never asked for a period gets to end.
+const GRACE_DEFAULT: Duration = Duration::from_secs(30);
+/// How long Pods get when the node itself ends.
+const SHUTDOWN_GRACE_MAX: Duration = Duration::from_secs(10);
+/// How soon something that failed is tried again, if nothing it depends on changes before.
+pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(10);
+
+/// The node's handle on a Pod's task.
+pub(crate) struct WorkerHandle {
+    pod: watch::Sender<Arc<Pod>>,
+    gone: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl WorkerHandle {
+    /// Tells the task of a new version of its Pod.
+    pub(crate) fn update(&self, pod: Arc<Pod>) {
+        self.pod.send_replace(pod);
+    }
+
+    /// The Pod as last seen.
+    pub(crate) fn pod(&self) -> Arc<Pod> {
+        Arc::clone(&self.pod.borrow())
+    }
+
+    /// Tells the task that its Pod was deleted under it.
+    pub(crate) fn gone(&self) {
+        self.gone.cancel();
+    }
+
+    /// True once everything of the Pod has ended and is cleaned up.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Waits for the end of the task.
+    pub(crate) async fn finished(self) {
+        let _ = self.task.await;
+    }
+}
+
+/// The task of one Pod.
+pub(crate) struct Worker {
+    pub(super) context: Arc<Context>,
+    pub(super) pod: Arc<Pod>,
+    pub(super) observed: Observed,
+    pub(super) written: Option<PodStatus>,
+    pods: watch::Receiver<Arc<Pod>>,
+    gone: CancellationToken,
+    stop: CancellationToken,
+    pub(super) address: Option<PodAddress>,
+    pub(super) volumes: Arc<BTreeMap<String, PathBuf>>,
+    pub(super) tokens: Tokens,
+    pub(super) names: Names,
+    pub(super) sources: Sources,
+    leases: Vec<Lease>,
+    tasks: HashMap<String, watch::Sender<Option<Duration>>>,
+    sender: mpsc::Sender<(String, Update)>,
+    updates: mpsc::Receiver<(String, Update)>,
+    /// Not before this time is something that failed tried again.
+    pub(super) retry: Option<Timestamp>,
+}
+
+/// Whether the task goes on.
+enum Flow {
+    Continue,
+    Removed,
+}
+
+impl Worker {
+    /// Starts the task of a Pod.
+    pub(crate) fn spawn(context: Arc<Context>, pod: Arc<Pod>, stop: CancellationToken) -> WorkerHandle {
+        let (sender, pods) = watch::channel(Arc::clone(&pod));
+        let gone = CancellationToken::new();
+        let (update_sender, updates) = mpsc::channel(UPDATES_MAX);
+        let worker = Self {
+            observed: Observed::from_pod(&pod, Timestamp::now()),
+            names: Names::of(&pod),
+            context,
+            pod,
+            written: None,
+            pods,
+            gone: gone.clone(),
+            stop,
+            address: None,
+            volumes: Arc::default(),
+            tokens: Tokens::default(),
+            sources: Sources::default(),
+            leases: Vec::new(),
+            tasks: HashMap::new(),
+            sender: update_sender,
+            updates,
+            retry: None,
+        };
+        WorkerHandle { pod: sender, gone, task: tokio::spawn(worker.run()) }
+    }
+
+    async fn run(mut self) {
+        self.leases = self.names.lease(&self.context.cache, &self.pod);
+        let mut changes = self.context.cache.changes();
+        let mut services = self.context.directory.changes();
+        loop {
+            let wake = match self.act().await {
+                (Flow::Removed, _) => return,
+                (Flow::Continue, wake) => wake,
+            };
+            let timer = sleep_until(wake);
+            tokio::select! {
+                changed = self.pods.changed() => match changed {
+                    Ok(()) => self.pod = Arc::clone(&self.pods.borrow_and_update()),
+                    Err(_) => return self.shut_down().await,
+                },
+                Some((name, update)) = self.updates.recv() => self.take(&name, update),
+                Ok(()) = changes.changed(), if !self.leases.is_empty() => self.refresh().await,
+                Ok(()) = services.changed() => self.write_hosts(),
+                () = timer => if self.token_due() { self.refresh().await },
+                () = self.gone.cancelled(), if !self.is_gone() => {
+                    // The object is no more: what is left is to end the processes.
+                    let mut pod = (*self.pod).clone();
+                    pod.metadata.deletion_timestamp.get_or_insert(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::now()));
+                    self.pod = Arc::new(pod);
+                },
+                () = self.stop.cancelled() => return self.shut_down().await,
+            }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone.is_cancelled() && self.pod.metadata.deletion_timestamp.is_some()
+    }
+
+    fn token_due(&self) -> bool {
+        self.tokens.renewal().is_some_and(|renewal| renewal <= Timestamp::now())
+    }
+
+    /// Does what is to be done now; when to look again.
+    async fn act(&mut self) -> (Flow, Option<Timestamp>) {
+        let now = Timestamp::now();
+        let plan = plan::plan(&self.pod, &self.observed, now);
+        let mut wake = [plan.wake, self.tokens.renewal()].into_iter().flatten().min();
+        for action in plan.actions {
+            match action {
+                Action::Prepare if self.retry.is_none_or(|retry| retry <= now) => {
+                    self.prepare().await;
+                    wake = Some(now);
+                }
+                Action::Prepare => {}
+                Action::Start(name) => self.start(&name),
+                Action::Stop(name) => self.stop_container(&name, self.grace()),
+                Action::Expire => {
+                    let message = "Pod was active on the node longer than the specified deadline".to_owned();
+                    self.observed.failed = Some(("DeadlineExceeded".to_owned(), message));
+                    wake = Some(now);
+                }
+                Action::Remove => {
+                    if self.remove().await {
+                        return (Flow::Removed, None);
+                    }
+                    self.retry = Some(now + RETRY);
+                }
+            }
+        }
+        if !self.gone.is_cancelled() && !self.write_status().await {
+            self.retry = Some(now + RETRY);
+        }
+        let retry = self.retry.filter(|retry| *retry > now);
+        (Flow::Continue, [wake, retry].into_iter().flatten().min())
+    }
+
+    /// How long the Pod's containers get to end.
+    fn grace(&self) -> Duration {
+        let wanted = self.pod.metadata.deletion_grace_period_seconds;
+        let spec = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let seconds = wanted.or(spec).and_then(|seconds| u64::try_from(seconds).ok());
+        seconds.map_or(GRACE_DEFAULT, Duration::from_secs)
+    }
+
+    pub(super) fn addresses(&self) -> Option<Addresses> {
+        let host = self.context.config.api_host;
+        if self.pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true) {
+            return Some(Addresses { pod: host, host });
+        }
+        self.address.as_ref().map(|address| Addresses { pod: address.get(), host })
+    }
+
+    fn start(&mut self, name: &str) {
+        let Some(container) = self.container(name).cloned() else { return };
+        let Some(addresses) = self.addresses() else { return };
+        let observation = self.observed.containers.entry(name.to_owned()).or_default();
+        if let State::Ended(ended) = &observation.state {
+            observation.last = Some(ended.clone());
+            observation.restarts += 1;
+        }
+        observation.state = State::Starting { message: String::new() };
+        let (stop, stopped) = watch::channel(None);
+        let job = Job {
+            context: Arc::clone(&self.context),
+            pod: Arc::clone(&self.pod),
+            number: observation.restarts,
+            container,
+            addresses,
+            sources: self.sources.clone(),
+            volumes: Arc::clone(&self.volumes),
+            updates: self.sender.clone(),
+            stop: stopped,
+        };
+        self.tasks.insert(name.to_owned(), stop);
+        tokio::spawn(container::run(job));
+    }
+
+    fn stop_container(&mut self, name: &str, grace: Duration) {
+        if let Some(stop) = self.tasks.get(name) {
+            stop.send_replace(Some(grace));
+        }
+        if let Some(observation) = self.observed.containers.get_mut(name) {
+            observation.state = match observation.state {
+                State::Running { since } => State::Stopping { since },
+                ref other => other.clone(),
+            };
+        }
+    }
+
+    fn container(&self, name: &str) -> Option<&Container> {
+        let spec = self.pod.spec.as_ref()?;
+        spec.init_containers.iter().flatten().chain(&spec.containers).find(|container| container.name == name)
+    }
+
+    fn take(&mut self, name: &str, update: Update) {
+        let now = Timestamp::now();
+        let Some(observation) = self.observed.containers.get_mut(name) else { return };
+        match update {
+            Update::Progress(message) => observation.state = State::Starting { message },
+            Update::Cancelled => {
+                self.tasks.remove(name);
+                let reason = "ContainerCreating".to_owned();
+                observation.state = State::Waiting { reason, message: String::new(), retry: None };
+            }
+            Update::Refused { reason, message } => {
+                self.tasks.remove(name);
+                let again = observation.refusals > 0 && reason == "ErrImagePull";
+                let reason = if again { "ImagePullBackOff" } else { reason };
+                observation.refuse(reason.to_owned(), message, now);
+            }
+            Update::Started { at, image_id } => {
+                observation.state = State::Running { since: at };
+                observation.image_id = image_id;
+                observation.refusals = 0;
+            }
+            Update::Finding(finding) => self.take_finding(name, finding),
+            Update::Ended(ended) => {
+                self.tasks.remove(name);
+                observation.end(ended);
+                self.report_crash(name);
+            }
+        }
+    }
+
+    fn take_finding(&mut self, name: &str, finding: Finding) {
+        let Some(observation) = self.observed.containers.get_mut(name) else { return };
+        let field = format!("spec.containers{{{name}}}");
+        match finding {
+            Finding::Started => observation.started = true,
+            Finding::Ready(ready) => observation.ready = ready,
+            Finding::Unhealthy { probe, why } => {
+                let message = format!("{probe} probe failed: {why}");
+                self.context.events.warning(&*self.pod, Some(&field), "Unhealthy", message);
+            }
+            Finding::Dead { probe } => {
+                let message = format!("Container {name} failed {probe} probe, will be restarted");
+                self.context.events.normal(&*self.pod, Some(&field), "Killing", message);
+                self.stop_container(name, self.grace());
+            }
+        }
+    }
+
+    fn report_crash(&self, name: &str) {
+        let (Some(container), Some(observation)) = (self.container(name), self.observed.containers.get(name)) else {
+            return;
+        };
+        let Some(ended) = observation.ended().filter(|_| self.pod.metadata.deletion_timestamp.is_none()) else {
+            return;
+        };
+        let field = format!("spec.containers{{{name}}}");
+        if ended.code != 0 {
+            let message = format!("Container {name} exited with code {}", ended.code);
+            self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
+        }
+        if !observation.restart_delay().is_zero() && plan::restarts(&self.pod, container, ended.code) {
+            let message = status::crash_message(&self.pod, container, observation);
+            self.context.events.warning(&*self.pod, Some(&field), "BackOff", message);
+        }
+    }
+
+    /// Ends every container because the node ends; the Pod's object stays as it is.
+    async fn shut_down(mut self) {
+        let grace = self.grace().min(SHUTDOWN_GRACE_MAX);
+        for stop in self.tasks.values() {
+            stop.send_replace(Some(grace));
+        }
+        while !self.tasks.is_empty() {
+            let Some((name, update)) = self.updates.recv().await else { return };
+            if matches!(update, Update::Ended(_) | Update::Cancelled | Update::Refused { .. }) {
+                self.tasks.remove(&name);
+            }
+        }
+    }
+
+    /// Removes the Pod's files and its object; false if that has to be tried again.
+    async fn remove(&mut self) -> bool {
+        if !self.gone.is_cancelled() {
+            self.write_status().await;
+        }
+        let directories =
+            [self.context.pod_directory(&self.pod.uid().unwrap_or_default()), self.context.log_directory(&*self.pod)];
+        let remove = move || directories.iter().try_for_each(|directory| tree::remove(directory));
+        let removed = tokio::task::spawn_blocking(remove).await;
+        if let Ok(Err(error)) = removed {
+            tracing::warn!(%error, pod = self.pod.name_any(), "files of a Pod were not removed");
+        }
+        self.gone.is_cancelled() || writing::delete(&self.pods_api(), &self.pod).await
+    }
+
+    pub(super) fn pods_api(&self) -> Api<Pod> {
+        Api::namespaced(self.context.config.client.clone(), &self.pod.namespace().unwrap_or_default())
+    }
+}
+
+async fn sleep_until(wake: Option<Timestamp>) {
+    match wake {
+        Some(wake) => {
+            let wait = wake.duration_since(Timestamp::now());
+            tokio::time::sleep(Duration::try_from(wait).unwrap_or_default()).await;
+        }
+        None => std::future::pending().await,
+    }
+}

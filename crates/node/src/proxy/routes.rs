@@ -1,0 +1,135 @@
+//! Which address leads where, as it follows from Services and their endpoints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt;
+
+pub(crate) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// Namespace and name.
+pub(crate) type Key = (String, String);
+
+/// Where connections to one address of a Service go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) service: Key,
+    pub(crate) backends: Vec<SocketAddr>,
+    /// Whether a client keeps its backend.
+    pub(crate) sticky: bool,
+}
+
+/// Services and endpoints as last seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct World {
+    pub(crate) services: BTreeMap<Key, Service>,
+    pub(crate) slices: BTreeMap<Key, EndpointSlice>,
+}
+
+/// The key of an object.
+pub(crate) fn key(object: &impl kube::Resource) -> Key {
+    let meta = object.meta();
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+impl World {
+    /// The addresses to listen on and where each leads. One without a ready endpoint is absent, so that it refuses
+    /// connections. `node` is the address of node ports.
+    pub(crate) fn routes(&self, node: Ipv4Addr) -> BTreeMap<SocketAddrV4, Route> {
+        let mut routes = BTreeMap::new();
+        for (key, service) in &self.services {
+            let Some(spec) = &service.spec else { continue };
+            let sticky = spec.session_affinity.as_deref() == Some("ClientIP");
+            let addresses: Vec<Ipv4Addr> = spec.cluster_ip.iter().filter_map(|ip| ip.parse().ok()).collect();
+            for port in spec.ports.iter().flatten().filter(|port| is_tcp(port)) {
+                let backends = self.backends(key, port.name.as_deref().unwrap_or_default());
+                if backends.is_empty() {
+                    continue;
+                }
+                let route = Route { service: key.clone(), backends, sticky };
+                let number = |port: i32| u16::try_from(port).ok();
+                let own = addresses.iter().filter_map(|ip| Some(SocketAddrV4::new(*ip, number(port.port)?)));
+                let shared =
+                    port.node_port.and_then(number).filter(|port| *port > 0).map(|port| SocketAddrV4::new(node, port));
+                routes.extend(own.chain(shared).map(|address| (address, route.clone())));
+            }
+        }
+        routes
+    }
+
+    /// Ready endpoints of a Service's port.
+    fn backends(&self, service: &Key, port: &str) -> Vec<SocketAddr> {
+        let mut backends = BTreeSet::new();
+        for slice in self.slices_of(service) {
+            let numbers = slice.ports.iter().flatten().filter(|p| p.name.as_deref().unwrap_or_default() == port);
+            let numbers: Vec<u16> = numbers.filter_map(|p| u16::try_from(p.port?).ok()).collect();
+            let ready = slice
+                .endpoints
+                .iter()
+                .flatten()
+                .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready) != Some(false));
+            for address in ready.flat_map(|endpoint| &endpoint.addresses).filter_map(|address| address.parse().ok()) {
+                backends.extend(numbers.iter().map(|number| SocketAddr::new(address, *number)));
+            }
+        }
+        backends.into_iter().collect()
+    }
+
+    /// The slices that belong to a Service.
+    pub(crate) fn slices_of<'a>(&'a self, (namespace, name): &'a Key) -> impl Iterator<Item = &'a EndpointSlice> {
+        let own = move |slice: &&EndpointSlice| {
+            slice.namespace().as_ref() == Some(namespace) && slice.labels().get(SERVICE_NAME_LABEL) == Some(name)
+        };
+        self.slices.values().filter(own)
+    }
+}
+
+fn is_tcp(port: &ServicePort) -> bool {
+    port.protocol.as_deref().unwrap_or("TCP") == "TCP"
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    pub(crate) fn world(services: &[Value], slices: &[Value]) -> World {
+        let services = services.iter().map(|value| serde_json::from_value::<Service>(value.clone()).unwrap());
+        let slices = slices.iter().map(|value| serde_json::from_value::<EndpointSlice>(value.clone()).unwrap());
+        World { services: services.map(|s| (key(&s), s)).collect(), slices: slices.map(|s| (key(&s), s)).collect() }
+    }
+
+    pub(crate) fn service() -> Value {
+        json!({"metadata": {"name": "web", "namespace": "n"}, "spec": {"clusterIP": "127.64.0.9",
+            "ports": [{"name": "http", "port": 8080, "nodePort": 30001}]}})
+    }
+
+    pub(crate) fn slice(ready: bool) -> Value {
+        json!({"metadata": {"name": "web-1", "namespace": "n", "labels": {"kubernetes.io/service-name": "web"}},
+            "addressType": "IPv4", "ports": [{"name": "http", "port": 80}],
+            "endpoints": [{"addresses": ["127.64.128.1"], "hostname": "web-0", "conditions": {"ready": true}},
+                {"addresses": ["127.64.128.2"], "conditions": {"ready": ready}}]})
+    }
+
+    fn check(ready: bool, expect: &[&str]) {
+        let routes = world(&[service()], &[slice(ready)]).routes(Ipv4Addr::new(127, 64, 0, 1));
+        let listening: Vec<String> = routes.keys().map(ToString::to_string).collect();
+        assert_eq!(listening, ["127.64.0.1:30001", "127.64.0.9:8080"]);
+        let backends: Vec<String> = routes.values().last().unwrap().backends.iter().map(ToString::to_string).collect();
+        assert_eq!(backends, expect);
+    }
+
+    #[test]
+    fn only_ready_endpoints_are_reached() {
+        check(true, &["127.64.128.1:80", "127.64.128.2:80"]);
+        check(false, &["127.64.128.1:80"]);
+    }
+
+    #[test]
+    fn a_service_without_endpoints_refuses_connections() {
+        assert!(world(&[service()], &[]).routes(Ipv4Addr::LOCALHOST).is_empty());
+    }
+}
