@@ -127,6 +127,7 @@ async fn update_once(
     let live = storage::decode(&scope.kind, entry)?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
+    // Defaults count as said: leaving one out is no change of what is wanted.
     prepare::complete(scope, &mut object)?;
     let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
     scope.api.admission().mutate(&mut review).await?;
