@@ -111,6 +111,8 @@ async fn create_by_update(scope: &Scope, transform: &dyn Transform) -> Result<Up
         // Whoever names a version or a uid means an object that existed.
         return Err(not_there());
     }
+    // The right to change an object is not the right to make one.
+    scope.authorize("create")?;
     object.set_meta("name", scope.request.name.as_str());
     let object = create::create_object(scope, Changed { object, owned }).await?;
     Ok(Updated { object, created: true })
