@@ -235,3 +235,18 @@ async fn a_definition_takes_its_objects_along() {
     assert_eq!(world.get(&path).await.status, 404);
     assert_eq!(world.store.snapshot().range("/cache.example.com/", None).count(), 0);
 }
+
+#[tokio::test]
+async fn a_default_that_is_left_out_is_no_change() {
+    let world = established(vec![version("v1alpha1", true)]).await;
+    let created = world.post(OBJECTS, &memcached("a", json!({"size": 3}))).await.expect(201);
+    let mut same = memcached("a", json!({"size": 3}));
+    same["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
+    let replaced = world.put(&format!("{OBJECTS}/a"), &same).await.expect(200);
+    assert_eq!(replaced["metadata"]["generation"], 1);
+    let path = format!("{OBJECTS}/a?fieldManager=other&force=true");
+    let applied = world.patch(&path, "apply-patch+yaml", &memcached("a", json!({"size": 3}))).await.expect(200);
+    assert_eq!(applied["metadata"]["generation"], 1);
+    let removed = world.patch(&path, "apply-patch+yaml", &memcached("a", json!({"size": 4}))).await.expect(200);
+    assert_eq!(removed["metadata"]["generation"], 2);
+}

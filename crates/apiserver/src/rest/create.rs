@@ -8,7 +8,7 @@ use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
 use crate::{
     ApiError,
     admission::Operation,
-    codec::{Body, read},
+    codec::{ANSWER_TYPES, Body, Transform, read},
     object::Object,
     reviews,
     strategy::{self, Part},
@@ -93,6 +93,9 @@ fn taken(scope: &Scope, name: &str, key: &str) -> ApiError {
 pub(crate) async fn review(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let object = input::object(scope, &body)?;
+    if scope.accept.transform != Transform::None {
+        return Err(ApiError::not_acceptable(&ANSWER_TYPES));
+    }
     let answered = reviews::answer(scope.api.auth(), &scope.user, &scope.kind.plural, scope.namespace(), object)?;
     scope.answer(StatusCode::CREATED, &answered)
 }

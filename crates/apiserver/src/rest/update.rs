@@ -111,6 +111,8 @@ async fn create_by_update(scope: &Scope, transform: &dyn Transform) -> Result<Up
         // Whoever names a version or a uid means an object that existed.
         return Err(not_there());
     }
+    // The right to change an object is not the right to make one.
+    scope.authorize("create")?;
     object.set_meta("name", scope.request.name.as_str());
     let object = create::create_object(scope, Changed { object, owned }).await?;
     Ok(Updated { object, created: true })
@@ -127,6 +129,7 @@ async fn update_once(
     let live = storage::decode(&scope.kind, entry)?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
+    // Defaults count as said: leaving one out is no change of what is wanted.
     prepare::complete(scope, &mut object)?;
     let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
     scope.api.admission().mutate(&mut review).await?;
