@@ -168,7 +168,9 @@ async fn show_addresses(client: &Client, object: &Applied) -> Result<(), Failure
         rows.push(address_row("pod", &pod, address, ports(&pod["spec"]["containers"], "ports", "containerPort")));
     }
     for service in below(client, &catalog, &owner, "Service").await? {
-        let address = service["spec"]["clusterIP"].as_str().unwrap_or("no address");
+        let Some(address) = service["spec"]["clusterIP"].as_str().filter(|address| *address != "None") else {
+            continue; // Headless: its Pods are the addresses.
+        };
         let listed = serde_json::json!([{"ports": service["spec"]["ports"]}]);
         rows.push(address_row("service", &service, address, ports(&listed, "ports", "port")));
     }

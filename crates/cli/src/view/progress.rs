@@ -24,6 +24,8 @@ const WATCH_RETRY: Duration = Duration::from_millis(500);
 enum Report {
     Object { label: String, readiness: Readiness },
     Event(Box<Value>),
+    /// What a Pod waits for, such as an image in the making.
+    Step(String),
 }
 
 /// Shows events and states until every object is ready.
@@ -39,6 +41,7 @@ pub(crate) async fn until_ready(client: &Client, objects: &[Applied], timeout: D
             sender.clone(),
         ));
     }
+    watches.spawn(follow_steps(client.clone(), sender.clone()));
     watches.spawn(follow_events(client.clone(), sender));
     let labels = objects.iter().map(|object| object.resource.label(&object.name));
     let mut states: HashMap<String, Option<Readiness>> = labels.map(|label| (label, None)).collect();
@@ -67,6 +70,7 @@ async fn show(
     while !states.values().all(|state| matches!(state, Some(Readiness::Ready(_)))) {
         match reports.recv().await {
             Some(Report::Event(event)) => print_event(&event),
+            Some(Report::Step(line)) => say!("{}", paint(Colour::Dim, &line)),
             Some(Report::Object { label, readiness }) => {
                 if states.get(&label) != Some(&Some(readiness.clone())) {
                     print_state(&label, &readiness);
@@ -133,6 +137,35 @@ async fn follow_object(client: Client, path: String, name: String, label: String
         }
         tokio::time::sleep(WATCH_RETRY).await;
     }
+}
+
+/// Follows what containers wait for: an image that is made for the first time takes a while and says how far it is.
+async fn follow_steps(client: Client, reports: mpsc::Sender<Report>) {
+    let mut last: HashMap<String, String> = HashMap::new();
+    while !reports.is_closed() {
+        if let Ok(events) = request::watch(&client, "/api/v1/pods", &[], "application/json").await {
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                let Some(step) = waiting_for(&event["object"]) else { continue };
+                if last.insert(name.clone(), step.clone()).as_ref() == Some(&step) {
+                    continue;
+                }
+                if reports.send(Report::Step(format!("  pod/{name}: {step}"))).await.is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(WATCH_RETRY).await;
+    }
+}
+
+/// The message of a container that is being created; failures have events of their own.
+fn waiting_for(pod: &Value) -> Option<String> {
+    let statuses = pod["status"]["containerStatuses"].as_array()?;
+    let waiting = statuses.iter().map(|status| &status["state"]["waiting"]);
+    let creating = waiting.filter(|waiting| waiting["reason"] == "ContainerCreating");
+    creating.filter_map(|waiting| waiting["message"].as_str()).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// Follows new events of all namespaces; what happened before this command is not shown.
