@@ -33,7 +33,7 @@ impl Query {
 }
 
 /// Undoes percent-encoding; in queries `+` is a space.
-pub fn decode(text: &str, plus_is_space: bool) -> String {
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

@@ -157,13 +157,6 @@ impl Registry {
         drop(state);
         self.changes.send_modify(|number| *number += 1);
     }
-
-    /// The kinds that a definition has made.
-    pub(crate) fn of_definition(&self, definition: &str) -> Vec<Served> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let position = state.custom.binary_search_by(|(name, _)| name.as_str().cmp(definition));
-        position.map(|index| state.custom[index].1.clone()).unwrap_or_default()
-    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 //! [`builtin`] answers for the kinds of the pinned Kubernetes release; [`Schema::from_json_schema_props`] makes the same
 //! handle from the schema of a custom resource. Tables are parsed when they are first asked, a definition at a time.
 
-mod builtin;
 mod conform;
 mod convert;
-mod default;
+mod defaulting;
 mod defaults;
 mod definition;
 mod field;
@@ -17,6 +16,7 @@ mod node;
 pub mod protobuf;
 mod prune;
 pub mod quantity;
+mod rules;
 mod schema;
 mod selectable;
 mod shape;
@@ -25,13 +25,13 @@ mod structural;
 mod table;
 mod validate;
 
-pub use builtin::{validate_builtin, validate_metadata};
 pub use conform::{Conformed, TypeError, conform};
 pub use convert::{autoscaler_to_v1, autoscaler_to_v2};
 pub use defaults::defaults;
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};
+pub use rules::{validate_builtin, validate_metadata};
 pub use schema::Schema;
 pub use table::{Table, builtin};
 

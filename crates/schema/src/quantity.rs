@@ -85,10 +85,18 @@ fn parse(text: &str) -> Option<(i128, Format)> {
         return None;
     }
     let (base, power, format) = scale(suffix)?;
+    let fraction = significant(fraction);
     let digits = format!("{whole}{fraction}");
     let digits = digits.trim_start_matches('0');
     let nanos = if digits.is_empty() { 0 } else { nanos_of(digits, fraction.len(), base, power) };
     Some((if is_negative { -nanos } else { nanos }, format))
+}
+
+/// The digits of a fraction that can count; what is cut off still makes the amount round up.
+fn significant(fraction: &str) -> String {
+    const DIGITS_MAX: usize = 15;
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() <= DIGITS_MAX { fraction.to_owned() } else { format!("{}1", &fraction[..DIGITS_MAX]) }
 }
 
 /// `digits` · 10^-`decimals` · `base`^`power` in nanos, rounded up and cut to the largest amount.
@@ -154,6 +162,8 @@ mod tests {
         check("+3", "3");
         check("10000Ei", "9223372036854775807");
         check("1.", "1");
+        check("1.00000000000000000000000000000000000000000000000000", "1");
+        check("0.33333333333333333333333333333333333333333333333333", "333333334n");
     }
 
     #[test]

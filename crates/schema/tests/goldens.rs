@@ -93,3 +93,16 @@ fn json_keeps_its_form() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+#[test]
+fn damaged_protobuf_never_panics() {
+    for golden in goldens() {
+        let length = golden.protobuf.len();
+        for position in (0..length).step_by(length / 50 + 1) {
+            let _ = protobuf::decode(&golden.protobuf[..position], None);
+            let mut damaged = golden.protobuf.clone();
+            damaged[position] ^= 0x55;
+            let _ = protobuf::decode(&damaged, None);
+        }
+    }
+}

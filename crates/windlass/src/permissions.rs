@@ -23,7 +23,10 @@ struct Need {
 pub(crate) async fn watch(client: Client, rules: Vec<PolicyRule>, namespace: Option<String>, check: Check) {
     loop {
         match missing(&client, &rules, namespace.as_deref()).await {
-            Ok(missing) if missing.is_empty() => return check.well(),
+            Ok(missing) if missing.is_empty() => {
+                tracing::info!("Permissions are complete");
+                return check.well();
+            }
             Ok(missing) => {
                 let advice = advice(&missing);
                 tracing::error!("Permissions are missing; add to the operator's role: {advice}");

@@ -2,7 +2,7 @@
 
 use kube_cel::cel::{
     IdedExpr,
-    common::ast::{EntryExpr, Expr},
+    common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators},
 };
 use serde_json::Value;
 
@@ -74,6 +74,62 @@ pub(super) enum CheckError {
     UndefinedField(String),
     #[error("comprehensions nest deeper than {COMPREHENSION_DEPTH_MAX}")]
     TooDeep,
+}
+
+/// Writes `a.?b` as `a[?'b']`: the interpreter is right about absent members only there.
+pub(super) fn normalize(node: &mut IdedExpr) {
+    match &mut node.expr {
+        Expr::Call(call) => {
+            if call.func_name == operators::OPT_SELECT {
+                operators::OPT_INDEX.clone_into(&mut call.func_name);
+            }
+            call.target.iter_mut().map(|target| &mut **target).chain(&mut call.args).for_each(normalize);
+        }
+        Expr::Select(select) => {
+            normalize(&mut select.operand);
+            // A member of what may be absent may be absent as well.
+            if !select.test && yields_optional(&select.operand) {
+                let name = LiteralValue::String(select.field.as_str().into());
+                let name = IdedExpr { id: node.id, expr: Expr::Literal(name) };
+                let args = vec![std::mem::take(&mut *select.operand), name];
+                let func_name = operators::OPT_INDEX.to_owned();
+                node.expr = Expr::Call(CallExpr { func_name, target: None, args });
+            }
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(normalize),
+        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| normalize_entry(&mut entry.expr)),
+        Expr::Struct(fields) => fields.entries.iter_mut().for_each(|entry| normalize_entry(&mut entry.expr)),
+        Expr::Comprehension(loops) => {
+            let loops = &mut **loops;
+            let parts = [
+                &mut loops.iter_range,
+                &mut loops.accu_init,
+                &mut loops.loop_cond,
+                &mut loops.loop_step,
+                &mut loops.result,
+            ];
+            parts.into_iter().for_each(normalize);
+        }
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+}
+
+fn yields_optional(node: &IdedExpr) -> bool {
+    match &node.expr {
+        Expr::Call(call) if call.func_name == operators::OPT_INDEX => true,
+        Expr::Call(call) if call.func_name == operators::INDEX => call.args.first().is_some_and(yields_optional),
+        _ => false,
+    }
+}
+
+fn normalize_entry(entry: &mut EntryExpr) {
+    match entry {
+        EntryExpr::StructField(field) => normalize(&mut field.value),
+        EntryExpr::MapEntry(entry) => {
+            normalize(&mut entry.key);
+            normalize(&mut entry.value);
+        }
+    }
 }
 
 /// Checks the names and the fields of an expression and measures it.

@@ -11,7 +11,7 @@ use std::{
 
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, ExecutionError, Program as CelProgram, Value as CelValue, objects::OptionalValue},
+    cel::{Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue, parser::Parser},
 };
 
 use super::check;
@@ -62,7 +62,7 @@ fn type_name(value: &CelValue) -> &'static str {
 /// A compiled expression.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    inner: Arc<CelProgram>,
+    inner: Arc<IdedExpr>,
     shape: check::Shape,
 }
 
@@ -113,8 +113,10 @@ impl Program {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(format!("compilation failed: expression is longer than {EXPRESSION_BYTES_MAX} bytes"));
         }
-        let inner = CelProgram::compile(text).map_err(|error| format!("compilation failed: {error}"))?;
-        let shape = check::run(inner.expression(), schema).map_err(|error| format!("compilation failed: {error}"))?;
+        let parser = Parser::new().enable_optional_syntax(true);
+        let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
+        check::normalize(&mut inner);
+        let shape = check::run(&inner, schema).map_err(|error| format!("compilation failed: {error}"))?;
         Ok(Self { inner: Arc::new(inner), shape })
     }
 
@@ -153,7 +155,7 @@ impl Program {
     }
 }
 
-fn run(program: &CelProgram, scope: &Scope) -> Result<Answer, EvaluationError> {
+fn run(program: &IdedExpr, scope: &Scope) -> Result<Answer, EvaluationError> {
     LIBRARY.with(|library| {
         let mut context = library.new_inner_scope();
         context.add_variable_from_value("self", scope.this.clone());
@@ -165,7 +167,7 @@ fn run(program: &CelProgram, scope: &Scope) -> Result<Answer, EvaluationError> {
                 context.add_variable_from_value("oldSelf", CelValue::Opaque(Arc::new(value)));
             }
         }
-        match program.execute(&context) {
+        match context.resolve(program) {
             Ok(CelValue::Bool(value)) => Ok(Answer::Bool(value)),
             Ok(CelValue::String(text)) => Ok(Answer::Text(text.to_string())),
             Ok(_) => Ok(Answer::Other),

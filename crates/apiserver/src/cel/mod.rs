@@ -9,7 +9,6 @@ mod tree;
 mod value;
 mod walk;
 
-pub(crate) use rule::CompileError;
 pub(crate) use tree::Rules;
 pub(crate) use walk::{Violation, ViolationKind};
 

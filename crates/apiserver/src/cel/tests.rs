@@ -186,3 +186,53 @@ fn expensive_rules_are_cut_off() {
     assert_eq!(texts.len(), 1);
     assert!(texts[0].contains("actual cost limit exceeded"), "{texts:?}");
 }
+
+#[test]
+fn the_functions_that_rules_use_are_there() {
+    let spec = |rule: &str| {
+        json!({"type": "object",
+            "properties": {
+                "names": {"type": "array", "items": {"type": "string"}},
+                "ports": {"type": "array", "items": {"type": "object", "properties": {"port": {"type": "integer"}, "name": {"type": "string"}}}},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "name": {"type": "string"}, "size": {"type": "integer"}, "memory": {"type": "string"}, "absent": {"type": "string"},
+                "time": {"type": "string", "format": "duration"}, "address": {"type": "string"}, "on": {"type": "boolean"},
+                "nested": {"type": "object", "properties": {"deep": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+            },
+            "x-kubernetes-validations": [{"rule": rule}],
+        })
+    };
+    let new = json!({
+        "names": ["b", "a"], "ports": [{"port": 80, "name": "http"}, {"port": 443}], "labels": {"app": "x"}, "name": "web-1",
+        "size": 3, "memory": "1Gi", "time": "90s", "address": "10.0.0.1", "on": true, "nested": {"deep": {}},
+    });
+    let expressions = [
+        "self.names.all(n, n.size() == 1) && self.names.exists(n, n == 'a') && self.names.exists_one(n, n == 'b')",
+        "self.ports.map(p, p.port) == [80, 443] && self.ports.filter(p, has(p.name)).size() == 1",
+        "self.ports.all(p, self.ports.exists_one(q, q.port == p.port))",
+        "self.labels.all(k, k == 'app') && 'app' in self.labels && self.labels['app'] == 'x' && self.labels.app == 'x'",
+        "self.name.matches('^[a-z]+-[0-9]$') && self.name.startsWith('web') && self.name.contains('-') && self.name.endsWith('1')",
+        "self.name.split('-')[0] == 'web' && self.name.replace('-', '.') == 'web.1' && self.name.upperAscii() == 'WEB-1'",
+        "self.size in [1, 2, 3] && self.size > 2 && self.size % 2 == 1 && self.size * 2 == 6",
+        "quantity(self.memory).isGreaterThan(quantity('512Mi')) && isQuantity(self.memory)",
+        "self.time > duration('1m') && self.time < duration('2m')",
+        "isIP(self.address) && ip(self.address).family() == 4 && cidr('10.0.0.0/8').containsIP(self.address)",
+        "!has(self.absent) && has(self.nested.deep) && !has(self.nested.deep.a)",
+        "self.?absent.orValue('none') == 'none' && self.?nested.?deep.?a.hasValue() == false",
+        "self.?nested.deep.?a.orValue('z') == 'z' && self.names[?5].orValue('q') == 'q' && self.?name.value() == 'web-1'",
+        "self.on ? self.size > 0 : self.size == 0",
+        "isURL('https://example.com/x') && url('https://example.com/x').getHost() == 'example.com'",
+        "sets.contains(['a', 'b', 'c'], self.names) && self.names.isSorted() == false && self.names.indexOf('a') == 1",
+        "'%s has %d'.format([self.name, self.size]) == 'web-1 has 3'",
+        "string(self.size) == '3' && int('3') == self.size && double(self.size) == 3.0",
+        "self.names.join(',') == 'b,a' && self.name.find('[0-9]+') == '1'",
+        "math.greatest([1, self.size]) == 3",
+        "size(self.names) == 2 && size(self.name) == 5",
+        "semver('1.2.3').isLessThan(semver('1.10.0'))",
+        "format.dns1123Label().validate('ok').hasValue() == false",
+    ];
+    for expression in expressions {
+        check(spec(expression), new.clone(), None, &[]);
+        check(spec(&format!("!({expression})")), new.clone(), None, &[&format!("spec: failed rule: !({expression})")]);
+    }
+}

@@ -38,8 +38,14 @@ pub(crate) fn restore(snapshot: &Snapshot, registry: &Registry) {
 
 /// Runs the controller until `stop`.
 pub(crate) async fn run(store: Store, registry: Arc<Registry>, stop: CancellationToken) {
-    let mut controller =
-        Controller { store, registry, known: BTreeMap::new(), cleanups: JoinSet::new(), cleaning: BTreeSet::new() };
+    let mut controller = Controller {
+        store,
+        registry,
+        holdings: BTreeMap::new(),
+        known: BTreeMap::new(),
+        cleanups: JoinSet::new(),
+        cleaning: BTreeSet::new(),
+    };
     while let Some(()) = stop.run_until_cancelled(controller.follow()).await {
         tracing::debug!("following definitions from the start again");
     }
@@ -69,10 +75,21 @@ fn refused(definition: &Definition, error: &KindError) {
 struct Controller {
     store: Store,
     registry: Arc<Registry>,
+    /// The names that definitions hold, by the name of the definition.
+    holdings: BTreeMap<String, Holding>,
     /// What is served, by the name of the definition: only a change of it makes new kinds.
     known: BTreeMap<String, Basis>,
     cleanups: JoinSet<String>,
     cleaning: BTreeSet<String>,
+}
+
+/// The names that a definition holds in its group.
+#[derive(Clone, Debug)]
+struct Holding {
+    group: String,
+    names: Names,
+    /// Whether it still wants others.
+    waits: bool,
 }
 
 /// What the kinds of a definition are made from.
@@ -89,7 +106,13 @@ impl Controller {
         let snapshot = self.store.snapshot();
         let Ok(mut watch) = self.store.watch(&prefix(), snapshot.revision()) else { return };
         let stored: Vec<String> = snapshot.range(&prefix(), None).map(|(key, _)| name_of(key)).collect();
-        let gone: Vec<String> = self.known.keys().filter(|name| !stored.contains(name)).cloned().collect();
+        let gone: Vec<String> = self.holdings.keys().filter(|name| !stored.contains(name)).cloned().collect();
+        // Who holds a name is known before anybody else is given one.
+        for (key, entry) in snapshot.range(&prefix(), None) {
+            if let Ok(definition) = serde_json::from_slice::<Definition>(&entry.value) {
+                self.hold(&name_of(key), &definition);
+            }
+        }
         for name in stored.iter().chain(&gone) {
             self.sync(name).await;
         }
@@ -113,13 +136,9 @@ impl Controller {
     async fn changed(&mut self, name: &str) {
         self.sync(name).await;
         let group = name.split_once('.').map_or("", |(_, group)| group);
-        let snapshot = self.store.snapshot();
-        let waiting: Vec<String> = definitions(&snapshot)
-            .filter(|(other, definition)| {
-                other != name && definition.spec.group == group && !definition.is("NamesAccepted")
-            })
-            .map(|(other, _)| other)
-            .collect();
+        let others =
+            self.holdings.iter().filter(|(other, holding)| *other != name && holding.waits && holding.group == group);
+        let waiting: Vec<String> = others.map(|(other, _)| other.clone()).collect();
         for name in waiting {
             self.sync(&name).await;
         }
@@ -134,18 +153,21 @@ impl Controller {
             entry.and_then(|entry| Some((entry, serde_json::from_slice::<Value>(&entry.value).ok()?)))
         else {
             self.known.remove(name);
+            self.holdings.remove(name);
             self.registry.serve(name, Vec::new());
             return;
         };
         let Ok(definition) = Definition::read(&object) else { return };
-        let accepted = names::accept(&definition, &taken(&snapshot, &definition));
+        self.hold(name, &definition);
+        let accepted = names::accept(&definition, &self.taken(&definition));
         let may_serve = definition.is("Established") || accepted.condition.status == "True";
         let served = may_serve && self.serve(&object, &definition, &accepted);
         let next = with_status(&object, &definition, accepted, served);
         if next != object {
             // Discovery, OpenAPI and the handlers know the kind by now: whoever sees the condition can rely on it.
             match self.store.commit(vec![Write::update(&key, entry.modified, json_bytes(&next))]).await {
-                Ok(_) | Err(CommitError::Precondition { .. }) => {}
+                Ok(_) => self.hold(name, &Definition::read(&next).unwrap_or(definition.clone())),
+                Err(CommitError::Precondition { .. }) => {}
                 Err(error) => tracing::error!(definition = name, %error, "the status of the definition was not stored"),
             }
         }
@@ -171,6 +193,36 @@ impl Controller {
         served
     }
 
+    fn hold(&mut self, name: &str, definition: &Definition) {
+        let holding = Holding {
+            group: definition.spec.group.clone(),
+            names: definition.status.accepted_names.clone(),
+            waits: !definition.is("NamesAccepted"),
+        };
+        self.holdings.insert(name.to_owned(), holding);
+    }
+
+    /// The names that others of the same group have.
+    fn taken(&self, definition: &Definition) -> Taken {
+        let mut taken = Taken::default();
+        for kind in builtin().kinds().iter().filter(|kind| kind.group == definition.spec.group) {
+            taken.add(&Names {
+                plural: kind.plural.clone(),
+                singular: kind.singular.clone(),
+                short_names: kind.short_names.clone(),
+                kind: kind.kind.clone(),
+                list_kind: kind.list_kind.clone(),
+                categories: Vec::new(),
+            });
+        }
+        for (name, holding) in &self.holdings {
+            if *name != definition.metadata.name && holding.group == definition.spec.group {
+                taken.add(&holding.names);
+            }
+        }
+        taken
+    }
+
     fn clean_up(&mut self, name: &str) {
         if self.cleaning.insert(name.to_owned()) {
             let (store, name) = (self.store.clone(), name.to_owned());
@@ -184,34 +236,6 @@ impl Controller {
 
 fn name_of(key: &str) -> String {
     key.rsplit('/').next().unwrap_or_default().to_owned()
-}
-
-fn definitions(snapshot: &Snapshot) -> impl Iterator<Item = (String, Definition)> {
-    let stored: Vec<_> =
-        snapshot.range(&prefix(), None).map(|(key, entry)| (name_of(key), entry.value.clone())).collect();
-    stored.into_iter().filter_map(|(name, value)| Some((name, serde_json::from_slice(&value).ok()?)))
-}
-
-/// The names that others of the same group have.
-fn taken(snapshot: &Snapshot, definition: &Definition) -> Taken {
-    let mut taken = Taken::default();
-    for kind in builtin().kinds().iter().filter(|kind| kind.group == definition.spec.group) {
-        taken.add(&Names {
-            plural: kind.plural.clone(),
-            singular: kind.singular.clone(),
-            short_names: kind.short_names.clone(),
-            kind: kind.kind.clone(),
-            list_kind: kind.list_kind.clone(),
-            categories: Vec::new(),
-        });
-    }
-    let group = definition.spec.group.as_str();
-    for (name, other) in definitions(snapshot) {
-        if name != definition.metadata.name && other.spec.group == group {
-            taken.add(&other.status.accepted_names);
-        }
-    }
-    taken
 }
 
 /// The definition with the status that it should have.

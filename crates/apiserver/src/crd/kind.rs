@@ -130,7 +130,7 @@ fn kind(definition: &Definition, version: &Version, schema: Schema, custom: &Cus
             verbs: words(PART_VERBS),
         });
     }
-    let verbs = VERBS.iter().filter(|verb| !custom.is_terminating || !matches!(**verb, "create" | "update" | "patch"));
+    let verbs = VERBS.iter().filter(|verb| !custom.is_terminating || **verb != "create");
     Kind {
         group: definition.spec.group.clone(),
         version: version.name.clone(),

@@ -14,5 +14,4 @@ mod validate_version;
 pub(crate) mod version;
 
 pub(crate) use controller::{restore, run};
-pub(crate) use kind::{Conversion, CustomKind};
-pub(crate) use scale::ScalePaths;
+pub(crate) use kind::CustomKind;

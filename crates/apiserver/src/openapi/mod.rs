@@ -2,6 +2,7 @@
 
 mod definitions;
 mod operation;
+mod protobuf;
 #[cfg(test)]
 mod tests;
 mod v2;
@@ -32,7 +33,15 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct OpenApi {
     documents: Mutex<HashMap<String, Arc<Document>>>,
-    whole: Mutex<Option<(Arc<Catalog>, Bytes)>>,
+    whole: Mutex<Option<Whole>>,
+}
+
+/// The document of everything, in both of its forms.
+#[derive(Clone, Debug)]
+struct Whole {
+    made_from: Arc<Catalog>,
+    json: Bytes,
+    protobuf: Bytes,
 }
 
 /// The document of a group and version.
@@ -54,11 +63,15 @@ impl OpenApi {
         catalog: &Arc<Catalog>,
     ) -> Option<Result<Response<Body>, ApiError>> {
         let rest = path.trim_end_matches('/').strip_prefix("/openapi/")?;
-        if !accepts_json(headers) {
+        let form = form(headers);
+        if rest == "v2" && form == Some(Form::Protobuf) {
+            return Some(Ok(tagged(headers, self.v2(catalog).protobuf, protobuf::CONTENT_TYPE)));
+        }
+        if form != Some(Form::Json) {
             return Some(Err(ApiError::not_acceptable(&["application/json"])));
         }
         Some(match rest {
-            "v2" => Ok(tagged(headers, self.v2(catalog), "application/json")),
+            "v2" => Ok(tagged(headers, self.v2(catalog).json, "application/json")),
             "v3" => Ok(tagged(headers, self.index(catalog), "application/json")),
             rest => match rest.strip_prefix("v3/").and_then(|name| self.document(name, catalog)) {
                 Some(document) => Ok(versioned(&document, path, query, headers)),
@@ -67,16 +80,15 @@ impl OpenApi {
         })
     }
 
-    fn v2(&self, catalog: &Arc<Catalog>) -> Bytes {
+    fn v2(&self, catalog: &Arc<Catalog>) -> Whole {
         let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((made_from, content)) = &*whole
-            && Arc::ptr_eq(made_from, catalog)
-        {
-            return content.clone();
+        if let Some(known) = whole.as_ref().filter(|known| Arc::ptr_eq(&known.made_from, catalog)) {
+            return known.clone();
         }
-        let content = json_bytes(&v2::document(catalog));
-        *whole = Some((Arc::clone(catalog), content.clone()));
-        content
+        let document = v2::document(catalog);
+        let made_from = Arc::clone(catalog);
+        let made = Whole { made_from, json: json_bytes(&document), protobuf: protobuf::encode(&document).into() };
+        whole.insert(made).clone()
     }
 
     /// The list of documents, each with the hash of its content in its address.
@@ -146,11 +158,22 @@ fn kinds(name: &str, catalog: &Catalog) -> Option<Vec<Served>> {
     (!found.is_empty()).then_some(found)
 }
 
-fn accepts_json(headers: &HeaderMap) -> bool {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Protobuf,
+}
+
+/// The first form in the `Accept` header that there is.
+fn form(headers: &HeaderMap) -> Option<Form> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media_types = accept.split(',').map(|clause| clause.split(';').next().unwrap_or_default().trim());
-    accept.trim().is_empty()
-        || media_types.into_iter().any(|media_type| matches!(media_type, "application/json" | "application/*" | "*/*"))
+    if accept.trim().is_empty() {
+        return Some(Form::Json);
+    }
+    accept.split(',').find_map(|clause| match clause.split(';').next().unwrap_or_default().trim() {
+        "application/json" | "application/*" | "*/*" => Some(Form::Json),
+        other => protobuf::ACCEPTED.contains(&other).then_some(Form::Protobuf),
+    })
 }
 
 /// A document under its hash never changes; without one, or under an old one, clients are sent on or asked to check.

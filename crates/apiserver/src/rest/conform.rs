@@ -55,7 +55,7 @@ pub(crate) fn read(kind: &Served, mut object: Value) -> Result<(Value, Vec<Strin
 
 /// The paths of the fields that the kind does not have.
 pub(crate) fn unknown_fields(kind: &Served, object: &Value) -> Vec<String> {
-    prune(kind, &mut object.clone())
+    kind.schema.unknown_fields(object)
 }
 
 /// Drops the fields that the kind does not have, and names them.

@@ -65,9 +65,8 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
     }
     let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
     let object = plain(scope, patch, live)?;
-    let (mut object, unknown) = conform::read(&scope.kind, object)?;
+    let (object, unknown) = conform::read(&scope.kind, object)?;
     input::report(scope, unknown.iter().map(|path| format!("unknown field {path:?}")).collect())?;
-    conform::default(&scope.kind, &mut object);
     Ok(Changed { object, owned: false })
 }
 
@@ -119,9 +118,11 @@ fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
     let mut config = document.value;
     conform::check_kind(&scope.kind, &mut config)?;
     let unknown = conform::unknown_fields(&scope.kind, &config);
+    if !unknown.is_empty() {
+        conform::prune(&scope.kind, &mut config);
+    }
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
     input::report(scope, unknown.chain(duplicates).collect())?;
-    conform::prune(&scope.kind, &mut config);
     for (field, expected) in [("name", scope.request.name.as_str()), ("namespace", scope.namespace())] {
         let found = config.meta(field).to_owned();
         if found.is_empty() && !expected.is_empty() {

@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::ApiError;
 use crate::auth::{Auth, User};
 
-pub use token_request::request_token;
+pub(crate) use token_request::request_token;
 
 /// Whether a resource is a question instead of something stored.
-pub fn is_review(group: &str, resource: &str) -> bool {
+pub(crate) fn is_review(group: &str, resource: &str) -> bool {
     match group {
         "authorization.k8s.io" => matches!(
             resource,
@@ -31,7 +31,13 @@ pub fn is_review(group: &str, resource: &str) -> bool {
 ///
 /// # Errors
 /// 400 or 422 for a question that cannot be answered, 404 for a resource that is none.
-pub fn answer(auth: &Auth, user: &User, resource: &str, namespace: &str, mut object: Value) -> Result<Value, ApiError> {
+pub(crate) fn answer(
+    auth: &Auth,
+    user: &User,
+    resource: &str,
+    namespace: &str,
+    mut object: Value,
+) -> Result<Value, ApiError> {
     let status = match resource {
         "selfsubjectaccessreviews" => access::own(auth, user, &spec(&object)?),
         "subjectaccessreviews" => access::of_subject(auth, &spec(&object)?, "SubjectAccessReview"),

@@ -39,7 +39,7 @@ struct BoundObject {
 ///
 /// # Errors
 /// 404 if the account or what the token is to be bound to is not there, 409 if it is another one, 422 for bad wishes.
-pub fn request_token(
+pub(crate) fn request_token(
     auth: &Auth,
     store: &Store,
     namespace: &str,

@@ -1,7 +1,6 @@
 //! An API server in memory and a client of it.
 
 #![allow(dead_code, reason = "every test file uses its own part of the client")]
-#![expect(clippy::allow_attributes, reason = "which parts are unused differs between test files")]
 
 use http::Request;
 use http_body_util::{BodyExt, Full};
@@ -52,8 +51,22 @@ impl World {
         };
         bootstrap(&store, &settings).await.unwrap();
         let api = Api::new(store.clone(), Auth::new(store.clone()), Config::default());
+        api.system().health.set_bootstrapped();
         let client = local(&api, User::master("admin"));
         Self { api, store, client }
+    }
+
+    /// The same server, as somebody else has it.
+    pub(crate) fn user(&self, name: &str) -> World {
+        let client = local(&self.api, User::new(name, [] as [&str; 0]));
+        World { api: self.api.clone(), store: self.store.clone(), client }
+    }
+
+    /// The answer to a POST with an `Accept` header.
+    pub(crate) async fn post_as(&self, path: &str, accept: &str, body: &Value) -> Answer {
+        let request =
+            Request::post(path).header("accept", accept).body(Full::<bytes::Bytes>::from(body.to_string())).unwrap();
+        read(self.client.clone().call(request).await.unwrap()).await
     }
 
     /// The answer to a request, before its body is read.
@@ -102,6 +115,15 @@ impl World {
 
     pub(crate) async fn delete(&self, path: &str, options: &Value) -> Answer {
         self.send("DELETE", path, "application/json", options).await
+    }
+
+    /// The events of a watch in another form.
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Events {
+        let request =
+            Request::builder().uri(path).header("accept", accept).body(Full::<bytes::Bytes>::default()).unwrap();
+        let response = self.client.clone().call(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        Events { body: response.into_body(), rest: Vec::new() }
     }
 
     /// The events of a watch, as they come.

@@ -10,7 +10,8 @@ mod wire;
 
 use serde_json::Value;
 
-use crate::{builtin, structs};
+use crate::builtin;
+use crate::structs::{self, Form, Struct};
 use wire::{Reader, Wire, Writer};
 
 /// The content type of the encoding.
@@ -97,9 +98,9 @@ pub fn decode(bytes: &[u8], implied: Option<(&str, &str)>) -> Result<Value, Deco
     if envelope.content_type == "application/json" {
         return serde_json::from_slice(envelope.raw).map_err(DecodeError::Json);
     }
-    let name = definition_name(api_version, kind)
+    let known = object_struct(api_version, kind)
         .ok_or_else(|| DecodeError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })?;
-    let mut object = decode_message(&name, envelope.raw)?;
+    let mut object = decode::message(known, envelope.raw, DEPTH_MAX)?;
     object["apiVersion"] = api_version.into();
     object["kind"] = kind.into();
     Ok(object)
@@ -124,7 +125,7 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, EncodeError> {
         return Err(EncodeError::NoKind);
     };
     let unknown = || EncodeError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() };
-    let known = definition_name(api_version, kind).and_then(|name| structs::find(&name)).ok_or_else(unknown)?;
+    let known = object_struct(api_version, kind).ok_or_else(unknown)?;
     let raw = encode::message(known, object)?;
     let mut type_meta = Writer::default();
     type_meta.bytes(1, api_version.as_bytes());
@@ -137,9 +138,11 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, EncodeError> {
     Ok([MAGIC, &envelope.into_bytes()].concat())
 }
 
-fn definition_name(api_version: &str, kind: &str) -> Option<String> {
+/// The struct of a kind: one that carries `apiVersion` and `kind`, which parts of objects do not.
+fn object_struct(api_version: &str, kind: &str) -> Option<&'static Struct> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    builtin().definition_name(group, version, kind).filter(|name| structs::find(name).is_some())
+    let name = builtin().definition_name(group, version, kind)?;
+    structs::find(&name).filter(|known| known.form == Form::Object)
 }
 
 #[derive(Default)]
@@ -181,4 +184,49 @@ impl<'a> Envelope<'a> {
 
 fn text(bytes: &[u8]) -> Result<String, DecodeError> {
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| DecodeError::Malformed("a string is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        let mut type_meta = Writer::default();
+        type_meta.bytes(1, api_version.as_bytes());
+        type_meta.bytes(2, kind.as_bytes());
+        let mut envelope = Writer::default();
+        envelope.bytes(1, &type_meta.into_bytes());
+        envelope.bytes(2, raw);
+        [MAGIC, &envelope.into_bytes()].concat()
+    }
+
+    #[test]
+    fn bodies_that_are_no_objects_are_refused() {
+        assert!(matches!(decode(b"{}", None), Err(DecodeError::NotKubernetes)));
+        assert!(matches!(decode(&envelope("", "", b""), None), Err(DecodeError::NoKind)));
+        // A time is a struct of the same package as DeleteOptions, but no object.
+        let time = envelope("v1", "Time", &[8, 1]);
+        assert!(matches!(decode(&time, None), Err(DecodeError::UnknownKind { .. })));
+        let custom = envelope("example.com/v1", "Memcached", b"");
+        assert!(matches!(decode(&custom, None), Err(DecodeError::UnknownKind { .. })));
+        assert!(matches!(decode(&envelope("v1", "Pod", &[0xff]), None), Err(DecodeError::Malformed(_))));
+    }
+
+    #[test]
+    fn the_request_implies_a_kind_that_is_not_named() {
+        let object = decode(&envelope("", "", b""), Some(("v1", "ConfigMap"))).unwrap();
+        assert_eq!(object["kind"], "ConfigMap");
+    }
+
+    #[test]
+    fn messages_may_not_nest_without_end() {
+        let definition = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+        // Field 28 is `not`, which holds a schema again.
+        let nested: Vec<u8> = (0..2 * DEPTH_MAX).fold(Vec::new(), |inner, _| {
+            let mut writer = Writer::default();
+            writer.bytes(28, &inner);
+            writer.into_bytes()
+        });
+        assert!(matches!(decode_message(definition, &nested), Err(DecodeError::Malformed(_))));
+    }
 }

@@ -1,10 +1,12 @@
 //! The rules for objects of built-in kinds that users meet: names, what is required, what may not change.
 
 mod access;
+mod admission;
 mod batch;
 mod cursor;
 mod data;
 mod kinds;
+mod limits;
 mod metadata;
 mod pod;
 mod selector;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
-use super::selector;
+use super::{admission, limits, selector};
 use crate::{FieldError, Kind, names};
 
 pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
@@ -14,10 +14,10 @@ pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mu
         ("policy", "PodDisruptionBudget") => disruption_budget(new, errors),
         ("scheduling.k8s.io", "PriorityClass") => priority_class(new, old, errors),
         ("coordination.k8s.io", "Lease") => lease(new, errors),
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
-            webhooks(new, errors)
-        }
         ("certificates.k8s.io", "CertificateSigningRequest") => signing_request(new, old, errors),
+        ("admissionregistration.k8s.io", _) => admission::check(kind, new, errors),
+        ("", "ResourceQuota") => limits::quota(new, errors),
+        ("", "LimitRange") => limits::limit_range(new, errors),
         ("", "Event") => event(new, errors),
         ("node.k8s.io", "RuntimeClass") => runtime_class(new, old, errors),
         _ => {}
@@ -139,46 +139,6 @@ fn lease(object: &At<'_>, errors: &mut Vec<FieldError>) {
         errors.push(duration.invalid("must be greater than 0"));
     }
     super::cursor::not_negative(&spec, &["leaseTransitions"], errors);
-}
-
-fn webhooks(object: &At<'_>, errors: &mut Vec<FieldError>) {
-    let hooks = object.member("webhooks");
-    for hook in hooks.items() {
-        let name = hook.member("name");
-        required(&name, errors);
-        if !name.is_absent() && name.text().split('.').count() < 3 {
-            errors.push(name.invalid("should be a domain with at least three segments separated by dots"));
-        }
-        one_of(&hook.member("failurePolicy"), &["Fail", "Ignore"], errors);
-        one_of(&hook.member("matchPolicy"), &["Equivalent", "Exact"], errors);
-        one_of(&hook.member("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
-        let side_effects = hook.member("sideEffects");
-        if side_effects.is_absent() {
-            errors.push(side_effects.missing("must specify one of None, NoneOnDryRun"));
-        }
-        one_of(&side_effects, &["None", "NoneOnDryRun"], errors);
-        let timeout = hook.member("timeoutSeconds");
-        if timeout.int().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
-            errors.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
-        }
-        review_versions(&hook.member("admissionReviewVersions"), errors);
-        let config = hook.member("clientConfig");
-        if config.member("url").is_absent() == config.member("service").is_absent() {
-            errors.push(config.missing("exactly one of url or service is required"));
-        }
-        selector::check(&hook.member("namespaceSelector"), errors);
-        selector::check(&hook.member("objectSelector"), errors);
-    }
-    super::cursor::unique(&hooks, "name", errors);
-}
-
-fn review_versions(versions: &At<'_>, errors: &mut Vec<FieldError>) {
-    if versions.is_absent() {
-        return errors.push(versions.missing("must specify one of v1, v1beta1"));
-    }
-    if !versions.items().any(|version| matches!(version.text(), "v1" | "v1beta1")) {
-        errors.push(versions.invalid("must include at least one of v1, v1beta1"));
-    }
 }
 
 fn signing_request(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {

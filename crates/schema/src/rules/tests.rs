@@ -222,3 +222,42 @@ fn roles_and_claims_need_their_parts() {
         ],
     );
 }
+
+#[test]
+fn policies_and_limits_make_sense() {
+    let policy = ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy");
+    check(
+        policy,
+        json!({"metadata": {"name": "a"}, "spec": {"validations": [{"expression": " "}]}}),
+        &[
+            "spec.matchConstraints: Required value",
+            "spec.validations[0].expression: Required value: expression is not specified",
+        ],
+    );
+    let hook =
+        json!({"name": "a.example.com", "clientConfig": {}, "admissionReviewVersions": ["v1"], "timeoutSeconds": 31});
+    check(
+        ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
+        json!({"metadata": {"name": "a"}, "webhooks": [hook]}),
+        &[
+            "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+            "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+            "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+        ],
+    );
+    check(
+        ("", "v1", "ResourceQuota"),
+        json!({"metadata": {"name": "a", "namespace": "a"}, "spec": {"hard": {"pods": "-1"}}}),
+        &[r#"spec.hard[pods]: Invalid value: "-1": must be greater than or equal to 0"#],
+    );
+    let limit = json!({"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1"}, "default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}});
+    check(
+        ("", "v1", "LimitRange"),
+        json!({"metadata": {"name": "a", "namespace": "a"}, "spec": {"limits": [limit]}}),
+        &[
+            r#"spec.limits[0].min[cpu]: Invalid value: "2": min value 2 is greater than max value 1"#,
+            r#"spec.limits[0].defaultRequest[cpu]: Invalid value: "2": default request value 2 is greater than max value 1"#,
+            r#"spec.limits[0].default[cpu]: Invalid value: "2": default value 2 is greater than max value 1"#,
+        ],
+    );
+}

@@ -1,0 +1,15 @@
+//! One module per command.
+
+pub(crate) mod apply;
+pub(crate) mod completion;
+pub(crate) mod delete;
+pub(crate) mod describe;
+pub(crate) mod down;
+pub(crate) mod events;
+pub(crate) mod get;
+pub(crate) mod logs;
+pub(crate) mod request;
+pub(crate) mod serve;
+pub(crate) mod status;
+pub(crate) mod up;
+pub(crate) mod wait;

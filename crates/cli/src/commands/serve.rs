@@ -1,0 +1,105 @@
+//! The cluster's process: starts the cluster, installs the operators, and holds until it is told to stop.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
+
+use super::apply::{Applied, Mode, apply_all};
+use crate::arguments::{ProfileName, ServeOptions, Target};
+use crate::connection::dir;
+use crate::failure::Failure;
+use crate::operators;
+
+/// A cluster that serves, and the operators that were put on it.
+pub(crate) struct Serving {
+    pub(crate) cluster: Cluster,
+    pub(crate) operators: Vec<Applied>,
+}
+
+/// Runs the process of a detached cluster. Its first line of output tells the parent how the start went.
+pub(crate) async fn run(options: ServeOptions, target: &Target) -> Result<(), Failure> {
+    // A session of its own: the terminal that started it may go.
+    rustix::process::setsid().ok();
+    log_to_stderr();
+    let started = start(&options, &dir(target)).await;
+    tell_parent(&started);
+    let mut serving = started?;
+    let result = tokio::select! {
+        result = stop_signal() => result,
+        failure = serving.cluster.failure() => Err(Failure::new(failure.to_string())),
+    };
+    serving.cluster.shutdown().await;
+    result
+}
+
+/// Starts the cluster and installs the operators.
+pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving, Failure> {
+    let config = ClusterConfig {
+        dir: Some(dir.to_path_buf()),
+        profile: profile(options.profile),
+        listen: Listen::Port(options.port),
+        ..ClusterConfig::default()
+    };
+    let cluster = Cluster::start(config).await.map_err(|error| Failure::new(error.to_string()))?;
+    match install(options, &cluster).await {
+        Ok(operators) => Ok(Serving { cluster, operators }),
+        Err(failure) => {
+            cluster.shutdown().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Operators are ordinary workloads: without controllers and a node they could not run.
+async fn install(options: &ServeOptions, cluster: &Cluster) -> Result<Vec<Applied>, Failure> {
+    if options.no_operators || options.profile != ProfileName::Node {
+        return Ok(Vec::new());
+    }
+    let program =
+        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+    let manifests = operators::manifests(&program);
+    let mode = Mode { force: true, dry_run: false };
+    let applied = apply_all(&cluster.client(), operators::NAMESPACE, &manifests, mode).await?;
+    let applied: Vec<Applied> = applied.into_iter().collect::<Result<_, _>>()?;
+    Ok(applied.into_iter().filter(|object| object.resource.kind == "Deployment").collect())
+}
+
+fn profile(name: ProfileName) -> Profile {
+    match name {
+        ProfileName::Bare => Profile::Bare,
+        ProfileName::Gc => Profile::Gc,
+        ProfileName::Workloads => Profile::Workloads,
+        ProfileName::Node => Profile::Node,
+    }
+}
+
+fn tell_parent(started: &Result<Serving, Failure>) {
+    let line = match started {
+        Ok(_) => json!({"ready": true}),
+        Err(failure) => failure.as_json(),
+    };
+    let mut output = std::io::stdout();
+    // The parent may be gone; the cluster serves all the same.
+    writeln!(output, "{line}").and_then(|()| output.flush()).ok();
+}
+
+/// Waits for Ctrl-C or a polite request to end.
+pub(crate) async fn stop_signal() -> Result<(), Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// Logs go to standard error; WINDLASS_LOG chooses what.
+pub(crate) fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("WINDLASS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init().ok();
+}

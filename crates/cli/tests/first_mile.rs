@@ -1,0 +1,151 @@
+//! The main job, as a newcomer sees it: an operator keeps real processes alive.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use support::{TestCluster, eventually, example, listener, memcached, success};
+
+fn address(pod: &Value) -> String {
+    format!("{}:11211", pod["status"]["podIP"].as_str().expect("a Pod has an address"))
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().expect("an object has a name").to_owned()
+}
+
+fn processes_of(pods: &[Value]) -> Vec<u32> {
+    pods.iter().map(|pod| listener(&address(pod)).expect("a memcached listens on the Pod's address")).collect()
+}
+
+fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
+}
+
+fn kill(pid: u32) {
+    success(Command::new("kill").args(["-9", &pid.to_string()]));
+}
+
+#[test]
+fn three_servers_answer_and_the_screen_says_so() {
+    let cluster = TestCluster::new();
+    let screen = cluster.start(&["-f", example().to_str().unwrap()]);
+    let pods = cluster.wait_for_pods(3);
+    for pod in &pods {
+        assert!(screen.contains(&address(pod)), "{} is not on the screen:\n{screen}", address(pod));
+        assert!(memcached(&address(pod), "version\r\n", "\r\n").unwrap().starts_with("VERSION 1.6"));
+    }
+    // Each has memory of its own: what one stores, the next does not have.
+    let (first, second) = (address(&pods[0]), address(&pods[1]));
+    assert_eq!(memcached(&first, "set k 0 0 5\r\nhello\r\n", "\r\n").unwrap(), "STORED\r\n");
+    assert_eq!(memcached(&first, "get k\r\n", "END\r\n").unwrap(), "VALUE k 0 5\r\nhello\r\nEND\r\n");
+    assert_eq!(memcached(&second, "get k\r\n", "END\r\n").unwrap(), "END\r\n");
+
+    let resource = cluster.object("memcached", "sample").unwrap();
+    let mut expect: Vec<String> = pods.iter().map(name).collect();
+    expect.sort();
+    let nodes: Vec<String> =
+        resource["status"]["nodes"].as_array().unwrap().iter().map(|node| node.as_str().unwrap().to_owned()).collect();
+    assert_eq!(nodes, expect);
+    assert!(screen.contains("memcached.cache.example.com/sample ready"), "{screen}");
+}
+
+#[test]
+fn drift_is_put_right_and_events_say_so() {
+    let cluster = TestCluster::with_example();
+    let pods = cluster.wait_for_pods(3);
+
+    // A process dies.
+    let victim = listener(&address(&pods[0])).unwrap();
+    kill(victim);
+    eventually("a new process in the same Pod", || match listener(&address(&pods[0])) {
+        Some(pid) if pid != victim => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    eventually("the restart in the Pod's status", || {
+        let pod = cluster.object("pod", &name(&pods[0])).ok_or("no Pod")?;
+        let count = pod["status"]["containerStatuses"][0]["restartCount"].as_i64().unwrap_or(0);
+        if count == 1 { Ok(()) } else { Err(format!("{count} restarts")) }
+    });
+
+    // A Pod is deleted.
+    cluster.kubectl(&["delete", "pod", &name(&pods[1])]);
+    let after = cluster.wait_for_pods(3);
+    assert!(!after.iter().any(|pod| name(pod) == name(&pods[1])));
+
+    // The Deployment's size is edited.
+    cluster.kubectl(&["scale", "deployment/sample", "--replicas=5"]);
+    eventually("the declared size", || {
+        let deployment = cluster.object("deployment", "sample").ok_or("no Deployment")?;
+        if deployment["spec"]["replicas"] == 3 { Ok(()) } else { Err(deployment["spec"]["replicas"].to_string()) }
+    });
+    cluster.wait_for_pods(3);
+
+    // The Deployment is deleted.
+    let before = cluster.object("deployment", "sample").unwrap()["metadata"]["uid"].clone();
+    cluster.kubectl(&["delete", "deployment", "sample"]);
+    eventually("a new Deployment", || match cluster.object("deployment", "sample") {
+        Some(deployment) if deployment["metadata"]["uid"] != before => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    cluster.wait_for_pods(3);
+    let events = cluster.kubectl(&["events", "--for", "memcached/sample"]);
+    assert!(events.contains("Deployment"), "no event tells of the Deployment:\n{events}");
+}
+
+#[test]
+fn the_servers_outlive_their_operator_and_end_with_the_resource() {
+    let cluster = TestCluster::with_example();
+    let before = processes_of(&cluster.wait_for_pods(3));
+    let operators = ["-n", "windlass-system"];
+    let deployment = cluster.kubectl(&[&operators[..], &["get", "deploy", "-o", "name"]].concat());
+    let deployment = deployment.trim();
+    cluster.kubectl(&[&operators[..], &["scale", deployment, "--replicas=0"]].concat());
+    cluster.kubectl(&[&operators[..], &["wait", "pod", "--all", "--for=delete", "--timeout=60s"]].concat());
+    assert_eq!(processes_of(&cluster.wait_for_pods(3)), before, "the same processes run without the operator");
+    cluster.kubectl(&[&operators[..], &["scale", deployment, "--replicas=1"]].concat());
+
+    cluster.kubectl(&["delete", "memcached", "sample"]);
+    eventually("no Pod", || {
+        let pods = cluster.list(&["pods"]);
+        if pods.is_empty() { Ok(()) } else { Err(format!("{} Pods", pods.len())) }
+    });
+    for pid in before {
+        assert!(!alive(pid), "process {pid} is left behind");
+    }
+}
+
+#[test]
+fn a_killed_cluster_leaves_no_process_and_loses_no_object() {
+    let cluster = TestCluster::with_example();
+    let before = processes_of(&cluster.wait_for_pods(3));
+    cluster.kubectl(&["create", "configmap", "kept", "--from-literal=a=b"]);
+    let kept = cluster.object("configmap", "kept").unwrap();
+
+    kill(cluster.server_pid());
+    eventually("every process to end with the cluster", || {
+        let left: Vec<&u32> = before.iter().filter(|pid| alive(**pid)).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    });
+
+    cluster.start(&[]);
+    assert_eq!(cluster.object("configmap", "kept").unwrap(), kept);
+    let pods = cluster.wait_for_pods(3);
+    eventually("every Pod to answer again", || {
+        pods.iter().try_for_each(|pod| {
+            memcached(&address(&cluster.object("pod", &name(pod)).ok_or("no Pod")?), "version\r\n", "\r\n").map(|_| ())
+        })
+    });
+}
+
+#[test]
+fn down_ends_everything() {
+    let cluster = TestCluster::with_example();
+    let mut processes = processes_of(&cluster.wait_for_pods(3));
+    processes.push(cluster.server_pid());
+    success(cluster.windlass().arg("down"));
+    for pid in processes {
+        assert!(!alive(pid), "process {pid} is left behind");
+    }
+}

@@ -1,0 +1,248 @@
+//! The operator at work on a cluster in this process, with Pods that only pretend to run.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use memcached_operator::{Memcached, MemcachedSpec, app};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass::Program;
+use windlass::k8s_openapi::api::core::v1::Event as CoreEvent;
+use windlass::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use windlass::kube::runtime::wait::await_condition;
+use windlass::kube::runtime::{WatchStreamExt, watcher};
+use windlass::kube::{Api, Client, Resource};
+use windlass::prelude::*;
+use windlass::runtime::tap::Tap;
+use windlass::runtime::{Manager, ManagerConfig, RunError};
+use windlass::serde_json::{Value, json};
+use windlass_cluster::{Cluster, ClusterConfig, Profile};
+
+/// Far more than anything here takes; only a failure waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Fixture {
+    cluster: Cluster,
+    client: Client,
+    tap: Tap,
+    stop: CancellationToken,
+    running: JoinHandle<Result<(), RunError>>,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let cluster = Cluster::start(ClusterConfig::in_memory(Profile::Workloads)).await.unwrap();
+        let client = cluster.client();
+        let app = app();
+        let definitions = Api::all(client.clone());
+        for definition in app.crds() {
+            definitions.create(&PostParams::default(), &definition).await.unwrap();
+        }
+        until(&definitions, |definition| is_true(definition, "/status/conditions", "Established")).await;
+
+        let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
+        app.install(&mut manager, None);
+        let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
+        let running = tokio::spawn(manager.run(stop.clone()));
+        Self { cluster, client, tap, stop, running }
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    async fn create(&self, name: &str, size: u32) {
+        let memcached = Memcached::new(name, MemcachedSpec { size, image: None });
+        self.api().create(&PostParams::default(), &memcached).await.unwrap();
+    }
+
+    async fn settled(&self, name: &str, size: usize) -> Memcached {
+        until(&self.api::<Memcached>(), |memcached| {
+            let status = memcached.status.as_ref();
+            let nodes = status.map_or(0, |status| status.nodes.len());
+            let observed = status.and_then(|status| status.observed_generation) == memcached.metadata.generation;
+            let is_ready = is_true(memcached, "/status/conditions", "Ready");
+            memcached.name_any() == name && observed && is_ready && nodes == size
+        })
+        .await
+    }
+
+    async fn event(&self, reason: &str, words: &str) {
+        until(&self.api::<CoreEvent>(), |event| {
+            let message = event.message.as_deref().unwrap_or_default();
+            event.involved_object.kind.as_deref() == Some("Memcached")
+                && event.reason.as_deref() == Some(reason)
+                && message.contains(words)
+        })
+        .await;
+    }
+
+    async fn patch<K>(&self, name: &str, patch: Value) -> K
+    where
+        K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + for<'de> Deserialize<'de>,
+    {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap()
+    }
+
+    async fn gone<K>(&self, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope = windlass::k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + for<'de> Deserialize<'de>
+            + Send
+            + 'static,
+    {
+        let is_gone = await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_none());
+        tokio::time::timeout(PATIENCE, is_gone).await.unwrap().unwrap();
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.running.await.unwrap().unwrap();
+        self.cluster.shutdown().await;
+    }
+}
+
+/// Waits until an object of `api` is as `wanted`, and returns it.
+async fn until<K>(api: &Api<K>, wanted: impl Fn(&K) -> bool) -> K
+where
+    K: Resource + Clone + Debug + Serialize + for<'de> Deserialize<'de> + Send + 'static,
+    K::DynamicType: Default,
+{
+    let mut last = None;
+    let found = async {
+        let mut objects = std::pin::pin!(watcher(api.clone(), watcher::Config::default()).applied_objects());
+        while let Some(object) = objects.try_next().await.unwrap() {
+            if wanted(&object) {
+                return object;
+            }
+            last = Some(object);
+        }
+        unreachable!("a watch does not end")
+    };
+    match tokio::time::timeout(PATIENCE, found).await {
+        Ok(object) => object,
+        Err(_) => panic!("not within {PATIENCE:?}; the last that was seen is {}", windlass::serde_json::json!(last)),
+    }
+}
+
+fn is_true<K: Serialize>(object: &K, conditions: &str, type_: &str) -> bool {
+    let object = windlass::serde_json::to_value(object).unwrap();
+    let conditions = object.pointer(conditions).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| condition["type"] == type_ && condition["status"] == "True")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_made_scaled_healed_and_removed() {
+    let fixture = Fixture::start().await;
+    fixture.create("cache", 2).await;
+    let memcached = fixture.settled("cache", 2).await;
+    assert_eq!(memcached.status.unwrap().selector, "app.kubernetes.io/instance=cache,app.kubernetes.io/name=memcached");
+    fixture.event("Created", "Created Deployment cache").await;
+
+    fixture.patch::<Memcached>("cache", json!({"spec": {"size": 3}})).await;
+    fixture.settled("cache", 3).await;
+    fixture.event("Updated", "spec.replicas from 2 to 3").await;
+
+    let edited: Deployment = fixture.patch("cache", json!({"spec": {"replicas": 5}})).await;
+    let is_healed = |deployment: &Deployment| {
+        let spec = deployment.spec.as_ref().unwrap();
+        spec.replicas == Some(3) && deployment.metadata.generation > edited.metadata.generation
+    };
+    until(&fixture.api(), is_healed).await;
+    fixture.event("DriftCorrected", "spec.replicas from 5 to 3").await;
+    fixture.settled("cache", 3).await;
+
+    let old = fixture.api::<Deployment>().get("cache").await.unwrap();
+    fixture.api::<Deployment>().delete("cache", &DeleteParams::background()).await.unwrap();
+    until(&fixture.api::<Deployment>(), |deployment| deployment.metadata.uid != old.metadata.uid).await;
+    fixture.event("Recreated", "Deployment cache was gone").await;
+    fixture.settled("cache", 3).await;
+
+    let pods: Vec<_> = fixture.api::<Pod>().list(&Default::default()).await.unwrap().items;
+    assert_eq!(pods.len(), 3);
+    fixture.api::<Memcached>().delete("cache", &DeleteParams::background()).await.unwrap();
+    fixture.gone::<Deployment>("cache").await;
+    fixture.gone::<Service>("cache").await;
+    for pod in pods {
+        fixture.gone::<Pod>(&pod.name_any()).await;
+    }
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_when_nothing_is_to_be_done() {
+    let fixture = Fixture::start().await;
+    fixture.create("cache", 1).await;
+    fixture.settled("cache", 1).await;
+    let before = fixture.tap.journal().writes().len();
+
+    // A change that is nothing to the operator: the marker is reconciled after it, so it was looked at.
+    fixture.patch::<Memcached>("cache", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
+    fixture.create("marker", 1).await;
+    fixture.settled("marker", 1).await;
+
+    let writes = fixture.tap.journal().writes().split_off(before);
+    let to_cache: Vec<_> = (writes.iter())
+        .filter(|entry| entry.call.name.as_deref() == Some("cache"))
+        .map(|entry| (entry.call.verb, entry.call.resource.clone()))
+        .collect();
+    assert_eq!(to_cache, []);
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_resource_is_left_alone_until_it_goes_on() {
+    let fixture = Fixture::start().await;
+    fixture.create("cache", 1).await;
+    fixture.settled("cache", 1).await;
+    fixture.patch::<Memcached>("cache", json!({"metadata": {"annotations": {"windlass.dev/paused": "true"}}})).await;
+    until(&fixture.api::<Memcached>(), |memcached| is_true(memcached, "/status/conditions", "Paused")).await;
+
+    fixture.patch::<Deployment>("cache", json!({"spec": {"replicas": 2}})).await;
+    fixture.create("marker", 1).await;
+    fixture.settled("marker", 1).await;
+    let deployment = fixture.api::<Deployment>().get("cache").await.unwrap();
+    assert_eq!(deployment.spec.unwrap().replicas, Some(2));
+
+    fixture.patch::<Memcached>("cache", json!({"metadata": {"annotations": {"windlass.dev/paused": null}}})).await;
+    fixture.event("DriftCorrected", "spec.replicas from 2 to 1").await;
+    fixture.settled("cache", 1).await;
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_somebody_else_is_not_taken_over() {
+    let fixture = Fixture::start().await;
+    let service = json!({"metadata": {"name": "cache"}, "spec": {"ports": [{"port": 80}]}});
+    let service: Service = windlass::serde_json::from_value(service).unwrap();
+    fixture.api().create(&PostParams::default(), &service).await.unwrap();
+    fixture.create("cache", 1).await;
+    let stalled =
+        until(&fixture.api::<Memcached>(), |memcached| is_true(memcached, "/status/conditions", "Stalled")).await;
+    let conditions = stalled.status.unwrap().conditions;
+    let ready = windlass::condition::find(&conditions, "Ready").unwrap();
+    assert!(ready.message.contains("Service cache exists and was not made by memcached-operator"), "{}", ready.message);
+    let service = fixture.api::<Service>().get("cache").await.unwrap();
+    assert_eq!(service.metadata.owner_references, None);
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_size_out_of_range_is_refused_by_the_definition() {
+    let fixture = Fixture::start().await;
+    let memcached = Memcached::new("cache", MemcachedSpec { size: 17, image: None });
+    let refusal = fixture.api().create(&PostParams::default(), &memcached).await.unwrap_err();
+    assert!(refusal.to_string().contains("spec.size"), "{refusal}");
+    fixture.end().await;
+}
