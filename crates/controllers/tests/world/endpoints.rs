@@ -43,7 +43,12 @@ async fn a_service_follows_its_pods() {
     assert_eq!(endpoints.subsets.unwrap()[0].ports.as_ref().unwrap()[0].port, 8080);
 
     world.patch::<Deployment>("web", json!({"spec": {"replicas": 1}})).await;
-    world.until_all(|slices: &[EndpointSlice]| ready(slices, "web") == 1).await;
+    let has_one = |slices: &[EndpointSlice]| {
+        let mine = slices.iter().filter(|slice| slice.name_any().starts_with("web-"));
+        let all = mine.flat_map(|slice| slice.endpoints.iter().flatten()).count();
+        ready(slices, "web") == 1 && all == 1
+    };
+    world.until_all(has_one).await;
     world.api::<Service>().delete("web", &DeleteParams::default()).await.unwrap();
     world.until_gone::<Endpoints>("web").await;
     world.until_all(|slices: &[EndpointSlice]| slices.iter().all(|slice| !slice.name_any().starts_with("web-"))).await;
