@@ -68,6 +68,12 @@ fn outside(api: &Api, _user: &User, info: &RequestInfo, headers: &HeaderMap) -> 
 const PATHS: [&str; 9] =
     ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
 
+/// The answer to a request that hit a bug: it costs this request, not the server.
+pub(crate) fn panicked() -> Response<Body> {
+    let error = ApiError::internal("the request hit a bug; the log of the server has more");
+    respond(error.code, &error.status(), &Accept::JSON)
+}
+
 /// The answer that tells of a failure.
 fn failure(error: &ApiError, headers: &HeaderMap, info: &RequestInfo) -> Response<Body> {
     if error.code.is_server_error() {

@@ -1,8 +1,8 @@
 //! The API server as a value: everything that requests share.
 
-use std::{fmt, ops::RangeInclusive, sync::Arc};
+use std::{fmt, ops::RangeInclusive, panic::AssertUnwindSafe, sync::Arc};
 
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
@@ -107,10 +107,11 @@ impl Api {
         }))
     }
 
-    /// Answers one request. Every failure is an answer, too.
+    /// Answers one request. Every failure is an answer, a panic too.
     pub fn handle(&self, request: Request<Body>, peer: &Peer) -> BoxFuture<'static, Response<Body>> {
         let (api, peer) = (self.clone(), peer.clone());
-        Box::pin(handler::handle(api, request, peer))
+        let answered = AssertUnwindSafe(handler::handle(api, request, peer)).catch_unwind();
+        Box::pin(answered.map(|answered| answered.unwrap_or_else(|_| handler::panicked())))
     }
 
     /// The objects.

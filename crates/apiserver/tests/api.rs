@@ -162,6 +162,7 @@ async fn apply_creates_merges_and_refuses_to_take() {
     assert_eq!(refused["details"]["causes"][0]["reason"], "FieldManagerConflict");
     let taken = world.patch(&path("bob", "&force=true"), "apply-patch+yaml", &config("2")).await.expect(200);
     assert_eq!(taken["data"]["a"], "2");
+    assert!(taken["metadata"].get("generation").is_none());
     let nobody = world.patch(&format!("{CONFIG_MAPS}/c"), "apply-patch+yaml", &config("2")).await.expect(422);
     assert!(nobody["message"].as_str().unwrap().contains("fieldManager"));
 }
@@ -239,4 +240,56 @@ async fn what_is_not_served_is_not_found_or_not_allowed() {
     world.get("/api/v1/namespaces/default/pods/p/nothing").await.expect(404);
     world.send_text("POST", CONFIG_MAPS, "{").await.expect(400);
     world.send_text("POST", CONFIG_MAPS, "[]").await.expect(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patches_at_the_same_time_all_count() {
+    let world = World::new().await;
+    world.post(CONFIG_MAPS, &config_map("c")).await.expect(201);
+    let world = std::sync::Arc::new(world);
+    let tasks: Vec<_> = (0..16)
+        .map(|number| {
+            let world = std::sync::Arc::clone(&world);
+            tokio::spawn(async move {
+                let patch = json!({"data": {format!("k{number}"): "x"}});
+                world.patch(&format!("{CONFIG_MAPS}/c"), "merge-patch+json", &patch).await.expect(200);
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let object = world.get(&format!("{CONFIG_MAPS}/c")).await.expect(200);
+    assert_eq!(object["data"].as_object().unwrap().len(), 17);
+}
+
+#[tokio::test]
+async fn the_right_to_patch_is_not_the_right_to_create() {
+    let world = World::new().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}]});
+    world.post(&format!("{roles}/roles"), &role).await.expect(201);
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "r"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}]});
+    world.post(&format!("{roles}/rolebindings"), &binding).await.expect(201);
+    let ann = world.user("ann");
+    let path = format!("{CONFIG_MAPS}/c?fieldManager=ann");
+    let refused = ann.patch(&path, "apply-patch+yaml", &config_map("c")).await.expect(403);
+    assert!(refused["message"].as_str().unwrap().contains("cannot create resource \"configmaps\""), "{refused}");
+    world.post(CONFIG_MAPS, &config_map("c")).await.expect(201);
+    ann.patch(&path, "merge-patch+json", &json!({"data": {"b": "2"}})).await.expect(200);
+    ann.delete(&format!("{CONFIG_MAPS}/c"), &Value::Null).await.expect(403);
+}
+
+#[tokio::test]
+async fn questions_have_no_tables() {
+    let world = World::new().await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let question = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    assert_eq!(world.post(path, &question).await.expect(201)["status"]["allowed"], true);
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    world.post_as(path, accept, &question).await.expect(406);
+    world.get_as(CONFIG_MAPS, "text/html").await.expect(406);
 }

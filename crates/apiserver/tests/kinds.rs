@@ -180,3 +180,56 @@ async fn a_lease_needs_a_version_and_a_config_map_does_not() {
     world.post(path, &config_map).await.expect(201);
     world.put(&format!("{path}/c"), &config_map).await.expect(200);
 }
+
+#[tokio::test]
+async fn the_older_binding_names_its_pod() {
+    let world = world_with_account().await;
+    world.post(PODS, &pod("p")).await.expect(201);
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
+    world.post("/api/v1/namespaces/default/bindings", &binding).await.expect(201);
+    assert_eq!(world.get(&format!("{PODS}/p")).await.expect(200)["spec"]["nodeName"], "n");
+}
+
+#[tokio::test]
+async fn an_apply_without_news_does_not_count_as_a_generation() {
+    let world = world_with_account().await;
+    let path = |manager: &str| format!("{DEPLOYMENTS}/d?fieldManager={manager}");
+    let made = world.patch(&path("a"), "apply-patch+yaml", &deployment()).await.expect(201);
+    assert_eq!(made["spec"]["progressDeadlineSeconds"], 600, "defaults are filled in");
+    let again = world.patch(&path("a"), "apply-patch+yaml", &deployment()).await.expect(200);
+    assert_eq!(again, made);
+    let shared = world.patch(&path("b"), "apply-patch+yaml", &deployment()).await.expect(200);
+    assert_eq!(shared["metadata"]["generation"], 1);
+    assert_ne!(shared["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    let mut more = deployment();
+    more["spec"]["replicas"] = 3.into();
+    world.patch(&path("b"), "apply-patch+yaml", &more).await.expect(409);
+    let forced = world.patch(&format!("{}&force=true", path("b")), "apply-patch+yaml", &more).await.expect(200);
+    assert_eq!(forced["metadata"]["generation"], 2);
+}
+
+#[tokio::test]
+async fn an_autoscaler_is_shown_in_both_versions() {
+    let world = World::new().await;
+    let old = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "targetCPUUtilizationPercentage": 50}});
+    let created =
+        world.post("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", &old).await.expect(201);
+    assert_eq!(created["spec"]["targetCPUUtilizationPercentage"], 50);
+    let new = world.get("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/h").await.expect(200);
+    assert_eq!(new["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50);
+}
+
+#[tokio::test]
+async fn changes_by_wrong_types_are_refused_as_upstream_words_them() {
+    let world = world_with_account().await;
+    world.post(DEPLOYMENTS, &deployment()).await.expect(201);
+    let patch = json!({"spec": {"replicas": "three"}});
+    let refused = world.patch(&format!("{DEPLOYMENTS}/d"), "merge-patch+json", &patch).await.expect(400);
+    assert!(refused["message"].as_str().unwrap().contains("cannot be handled as a Deployment"), "{refused}");
+    let mut other = deployment();
+    other["spec"]["selector"]["matchLabels"]["app"] = "other".into();
+    other["spec"]["template"]["metadata"]["labels"]["app"] = "other".into();
+    let refused = world.put(&format!("{DEPLOYMENTS}/d"), &other).await.expect(422);
+    assert_eq!(refused["details"]["causes"][0]["field"], "spec.selector");
+}

@@ -38,7 +38,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
 pub(crate) fn manifests(program: &Path) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     for operator in shipped() {
-        let command = [program.to_string_lossy().as_ref(), COMMAND, operator.name(), "run"].map(str::to_owned).to_vec();
+        let command = [program.to_string_lossy().as_ref(), COMMAND, operator.name()].map(str::to_owned).to_vec();
         let options = ManifestOptions {
             namespace: NAMESPACE.to_owned(),
             image: "host".to_owned(),

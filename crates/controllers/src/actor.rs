@@ -102,6 +102,20 @@ impl Actor {
         }
     }
 
+    /// Takes a finalizer off an object that has not changed since it was read.
+    pub(crate) async fn remove_finalizer<K: Namespaced>(&self, object: &K, finalizer: &str) -> Result<(), kube::Error> {
+        let meta = object.meta();
+        let kept: Vec<&String> = object.finalizers().iter().filter(|known| *known != finalizer).collect();
+        let patch = json!({"metadata": {
+            "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": kept,
+        }});
+        let api = self.api::<K>(meta.namespace.as_deref());
+        match api.patch(&object.name_any(), &self.patch(), &Patch::Merge(&patch)).await {
+            Err(error) if !is_gone(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes the owner references of an object that has not changed since it was read.
     pub(crate) async fn set_owners<K: Namespaced>(
         &self,

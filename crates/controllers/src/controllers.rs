@@ -8,7 +8,10 @@ use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
-use crate::{deployment, endpoints, fake_node, garbage, namespace, pod_gc, replicaset, scheduler, service_account};
+use crate::{
+    daemonset, deployment, endpoints, fake_node, garbage, job, namespace, pod_gc, replicaset, scheduler,
+    service_account, statefulset,
+};
 
 /// Runs the controllers of `set` until `stop`.
 ///
@@ -79,10 +82,13 @@ impl Controllers {
 
     fn add_workloads(&self, manager: &mut Manager) {
         type Add = fn(&mut Manager);
-        let table: [(Name, Add); 7] = [
+        let table: [(Name, Add); 10] = [
             (Name::ReplicaSet, replicaset::add::<ReplicaSet>),
             (Name::ReplicationController, replicaset::add::<ReplicationController>),
             (Name::Deployment, deployment::add),
+            (Name::StatefulSet, statefulset::add),
+            (Name::DaemonSet, daemonset::add),
+            (Name::Job, job::add),
             (Name::Endpoints, endpoints::add),
             (Name::Scheduler, scheduler::add),
             (Name::PodGc, pod_gc::add),

@@ -19,6 +19,12 @@ pub enum Name {
     ReplicationController,
     /// Rolls out Deployments.
     Deployment,
+    /// Keeps the named Pods of StatefulSets.
+    StatefulSet,
+    /// Keeps a Pod of each DaemonSet on every node that suits.
+    DaemonSet,
+    /// Runs Jobs to their end.
+    Job,
     /// Keeps Endpoints and EndpointSlices of Services.
     Endpoints,
     /// Gives Pods a node.
@@ -50,6 +56,9 @@ impl Set {
             Name::ReplicaSet,
             Name::ReplicationController,
             Name::Deployment,
+            Name::StatefulSet,
+            Name::DaemonSet,
+            Name::Job,
             Name::Endpoints,
             Name::Scheduler,
             Name::PodGc,

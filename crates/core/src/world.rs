@@ -114,6 +114,21 @@ impl World {
         self.children::<K>(owner).into_iter().find(|child| child.meta().name.as_deref() == Some(name))
     }
 
+    /// The objects of kind `K` in `namespace` that carry all of `labels`.
+    pub fn labelled<K: Resource + 'static>(
+        &self,
+        namespace: Option<&str>,
+        labels: &BTreeMap<String, String>,
+    ) -> Vec<Arc<K>> {
+        let matches = |object: &Arc<K>| {
+            let meta = object.meta();
+            let own = meta.labels.as_ref();
+            let carries = |(key, value): (&String, &String)| own.and_then(|own| own.get(key)) == Some(value);
+            meta.namespace.as_deref() == namespace && labels.iter().all(carries)
+        };
+        self.view::<K>().map(|view| view.all()).unwrap_or_default().into_iter().filter(matches).collect()
+    }
+
     /// The Pods that `owner` owns, directly or through workloads (Deployment, ReplicaSet, Pod).
     pub fn pods_of(&self, owner: &impl Resource) -> Pods {
         let (Some(pods), Some(uid)) = (self.view::<Pod>(), owner.meta().uid.clone()) else { return Pods::default() };
@@ -191,6 +206,19 @@ mod tests {
             .with(Pod { metadata: meta("stranger", "other"), ..Default::default() });
         let owner = Pod { metadata: meta("owner", "nobody"), ..Default::default() };
         assert_eq!(world.pods_of(&owner).names(), ["direct", "p"]);
+    }
+
+    #[test]
+    fn labels_select_in_one_namespace() {
+        let pod = |namespace: &str, app: &str| {
+            let labels = BTreeMap::from([("app".to_owned(), app.to_owned()), ("more".into(), "yes".into())]);
+            let metadata = ObjectMeta { namespace: Some(namespace.into()), labels: Some(labels), ..meta(app, "") };
+            Pod { metadata, ..Default::default() }
+        };
+        let world = World::new().with(pod("a", "web")).with(pod("a", "db")).with(pod("b", "web"));
+        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+        assert_eq!(world.labelled::<Pod>(Some("a"), &labels).len(), 1);
+        assert_eq!(world.labelled::<Pod>(Some("a"), &BTreeMap::new()).len(), 2);
     }
 
     #[test]

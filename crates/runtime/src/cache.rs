@@ -8,7 +8,7 @@ use kube::runtime::watcher::Event;
 
 use crate::key::ObjectKey;
 
-/// How many own deletions are remembered until the watch confirms them.
+/// How many deletions are remembered: own ones until the watch confirms them, others until own writes have been answered.
 const TOMBSTONES_MAX: usize = 4096;
 
 /// What happened to an object.
@@ -50,6 +50,8 @@ struct State<K> {
     by_owner: HashMap<String, BTreeSet<ObjectKey>>,
     /// Uids that this process deleted while the watch may still tell of their lives.
     deleted: VecDeque<String>,
+    /// Uids that the watch said are gone, oldest first, and at which revision: the answer to an own write may come later.
+    gone: VecDeque<(String, u64)>,
     listing: Option<Listing<K>>,
     synced: bool,
 }
@@ -68,6 +70,7 @@ impl<K> Default for Cache<K> {
             by_uid: HashMap::new(),
             by_owner: HashMap::new(),
             deleted: VecDeque::new(),
+            gone: VecDeque::new(),
             listing: None,
             synced: false,
         }))
@@ -147,7 +150,7 @@ impl<K: Resource> Cache<K> {
     pub fn wrote(&self, object: K, known_only: bool) -> Option<Change<K>> {
         let mut state = self.write();
         let key = ObjectKey::of(&object);
-        if known_only && !state.objects.contains_key(&key) {
+        if state.is_gone(&object) || (known_only && !state.objects.contains_key(&key)) {
             return None;
         }
         let object = Arc::new(object);
@@ -199,9 +202,20 @@ impl<K: Resource> State<K> {
         Some(Change { old, new: Some(object), listed: false })
     }
 
+    /// Whether the watch has told the end of the life that `object` is a state of.
+    fn is_gone(&self, object: &K) -> bool {
+        let uid = object.meta().uid.as_deref();
+        let ended = |(gone, at): &(String, u64)| Some(gone.as_str()) == uid && revision(object) <= Some(*at);
+        self.gone.iter().rev().any(ended)
+    }
+
     fn vanished(&mut self, object: &K) -> Option<Change<K>> {
         if let Some(uid) = object.meta().uid.as_deref() {
             self.deleted.retain(|deleted| deleted != uid);
+            if self.gone.len() == TOMBSTONES_MAX {
+                self.gone.pop_front();
+            }
+            self.gone.extend(revision(object).map(|revision| (uid.to_owned(), revision)));
         }
         let key = ObjectKey::of(object);
         let known = self.objects.get(&key)?;

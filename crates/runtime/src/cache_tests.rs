@@ -1,3 +1,5 @@
+//! What a cache promises about own writes, lists and owners.
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -44,6 +46,17 @@ fn an_own_write_is_seen_at_once_and_older_news_do_not_undo_it() {
     assert!(cache.observe(Event::Apply(object("x", "1", 9))).is_empty(), "the own write itself is no news");
     assert_eq!(revisions(&cache), [("x".into(), 9)]);
     assert_eq!(cache.observe(Event::Apply(object("x", "1", 10))).len(), 1);
+}
+
+#[test]
+fn an_answer_that_comes_after_the_end_does_not_revive() {
+    let cache = listed(&[object("x", "1", 5)]);
+    assert_eq!(cache.observe(Event::Delete(object("x", "1", 9))).len(), 1);
+    assert!(cache.wrote(object("x", "1", 9), false).is_none(), "the answer to the deletion itself");
+    assert!(cache.wrote(object("x", "1", 7), false).is_none(), "the answer to a write before it");
+    assert!(cache.is_empty());
+    assert!(cache.wrote(object("x", "1", 11), false).is_some(), "it left the selector and came back");
+    assert!(cache.wrote(object("x", "2", 12), false).is_some(), "another object of the same name");
 }
 
 #[test]

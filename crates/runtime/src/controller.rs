@@ -273,3 +273,7 @@ impl<P: Process> Debug for Controller<P> {
         f.debug_struct("Controller").field("name", &self.name).field("workers", &self.workers).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;

@@ -53,21 +53,24 @@ enum Bid {
     Wait,
 }
 
+/// The state of another holder and when this process first saw it. Clocks of others are not trusted.
+#[derive(Debug, Default)]
+struct Sighting(Option<(LeaseSpec, Duration)>);
+
 /// Holds, or tries to hold, a Lease.
 pub(crate) struct Elector {
     config: LeaderConfig,
     api: Api<Lease>,
     handle: Handle,
     metrics: Metrics,
-    /// The state of another holder and when this process first saw it. Clocks of others are not trusted.
-    seen: Option<(LeaseSpec, Duration)>,
+    sighting: Sighting,
 }
 
 impl Elector {
     pub(crate) fn new(handle: Handle, config: LeaderConfig, metrics: Metrics) -> Self {
         let api = Api::namespaced(handle.client.clone(), &config.namespace);
         metrics.leading(&config.name, false);
-        Self { config, api, handle, metrics, seen: None }
+        Self { config, api, handle, metrics, sighting: Sighting::default() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -140,7 +143,8 @@ impl Elector {
         let lease = self.api.get_opt(&self.config.name).await?;
         let (now, elapsed) = (self.handle.clock.now(), self.handle.clock.elapsed());
         let params = PostParams::default();
-        match self.bid(lease.as_ref().map(|lease| lease.spec.clone().unwrap_or_default()), now, elapsed) {
+        let current = lease.as_ref().map(|lease| lease.spec.clone().unwrap_or_default());
+        match self.sighting.bid(&self.config, current, now, elapsed) {
             Bid::Wait => Ok(false),
             Bid::Create(spec) => {
                 let metadata = ObjectMeta { name: Some(self.config.name.clone()), ..ObjectMeta::default() };
@@ -156,10 +160,21 @@ impl Elector {
         }
     }
 
-    fn bid(&mut self, current: Option<LeaseSpec>, now: Timestamp, elapsed: Duration) -> Bid {
+    fn announce(&self, what: &str) {
+        let mut lease = Lease::default();
+        lease.metadata.name = Some(self.config.name.clone());
+        lease.metadata.namespace = Some(self.config.namespace.clone());
+        let event = Event::normal("LeaderElection", format!("{} {what}", self.config.identity));
+        self.handle.events.record(&lease, &(), event);
+    }
+}
+
+impl Sighting {
+    /// What to do about the Lease as it is.
+    fn bid(&mut self, config: &LeaderConfig, current: Option<LeaseSpec>, now: Timestamp, elapsed: Duration) -> Bid {
         let mine = LeaseSpec {
-            holder_identity: Some(self.config.identity.clone()),
-            lease_duration_seconds: i32::try_from(self.config.lease.as_secs()).ok(),
+            holder_identity: Some(config.identity.clone()),
+            lease_duration_seconds: i32::try_from(config.lease.as_secs()).ok(),
             acquire_time: Some(MicroTime(now)),
             renew_time: Some(MicroTime(now)),
             lease_transitions: Some(0),
@@ -175,23 +190,54 @@ impl Elector {
         if current.holder_identity.as_deref().unwrap_or_default().is_empty() {
             return Bid::Take(next);
         }
-        let seen_at = match &self.seen {
+        let seen_at = match &self.0 {
             Some((seen, at)) if *seen == current => *at,
             _ => {
-                self.seen = Some((current.clone(), elapsed));
+                self.0 = Some((current.clone(), elapsed));
                 elapsed
             }
         };
         let theirs = current.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let lease = theirs.map_or(self.config.lease, Duration::from_secs);
+        let lease = theirs.map_or(config.lease, Duration::from_secs);
         if elapsed.saturating_sub(seen_at) >= lease { Bid::Take(next) } else { Bid::Wait }
     }
+}
 
-    fn announce(&self, what: &str) {
-        let mut lease = Lease::default();
-        lease.metadata.name = Some(self.config.name.clone());
-        lease.metadata.namespace = Some(self.config.namespace.clone());
-        let event = Event::normal("LeaderElection", format!("{} {what}", self.config.identity));
-        self.handle.events.record(&lease, &(), event);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One look at a lease: after how many seconds, who holds it, when they renewed it, and what follows.
+    type Look = (u64, Option<&'static str>, i64, &'static str);
+
+    fn check(looks: &[Look]) {
+        let config = LeaderConfig { identity: "me".into(), ..LeaderConfig::new("ns", "lease") };
+        let mut sighting = Sighting::default();
+        for (elapsed, holder, renewed, expected) in looks {
+            let current = holder.map(|holder| LeaseSpec {
+                holder_identity: Some(holder.into()).filter(|holder: &String| !holder.is_empty()),
+                renew_time: Some(MicroTime(Timestamp::from_second(*renewed).unwrap())),
+                lease_duration_seconds: Some(15),
+                lease_transitions: Some(3),
+                ..LeaseSpec::default()
+            });
+            let elapsed = Duration::from_secs(*elapsed);
+            let bid = match sighting.bid(&config, current, Timestamp::UNIX_EPOCH, elapsed) {
+                Bid::Wait => "wait".to_owned(),
+                Bid::Create(spec) => format!("create {}", spec.lease_transitions.unwrap()),
+                Bid::Take(spec) => format!("take {}", spec.lease_transitions.unwrap()),
+            };
+            assert_eq!(bid, *expected, "after {elapsed:?} of {looks:?}");
+        }
+    }
+
+    #[test]
+    fn a_lease_is_taken_when_it_is_free_or_its_holder_was_silent_for_long_enough() {
+        check(&[(0, None, 0, "create 0")]);
+        check(&[(0, Some("me"), 0, "take 3")]);
+        check(&[(0, Some(""), 0, "take 4")]);
+        check(&[(0, Some("other"), 0, "wait"), (14, Some("other"), 0, "wait"), (15, Some("other"), 0, "take 4")]);
+        check(&[(0, Some("other"), 0, "wait"), (14, Some("other"), 1, "wait"), (28, Some("other"), 1, "wait")]);
+        check(&[(0, Some("other"), 0, "wait"), (14, Some("third"), 0, "wait"), (29, Some("third"), 0, "take 4")]);
     }
 }

@@ -6,7 +6,7 @@ mod body;
 mod document;
 mod input;
 
-pub(crate) use accept::{Accept, Form, Transform};
+pub(crate) use accept::{ANSWER_TYPES, Accept, Form, Transform};
 pub(crate) use answer::{json_bytes, respond};
 pub(crate) use body::read;
 pub use body::{Body, BoxError, full};

@@ -18,6 +18,19 @@ use crate::{
 pub(crate) async fn bind(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let binding = document(&scope.headers, &body)?.value;
+    bind_pod(scope, &binding).await
+}
+
+/// Answers a POST to `bindings`, the older form, where the binding has the name of the Pod.
+pub(crate) async fn bind_named(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    let body = read(request.into_body()).await?;
+    let binding = document(&scope.headers, &body)?.value;
+    let pods = scope.api.registry().lookup("", "v1", "pods").ok_or_else(ApiError::no_such_path)?;
+    let scope = scope.to_object(pods, binding.name());
+    bind_pod(&scope, &binding).await
+}
+
+async fn bind_pod(scope: &Scope, binding: &Value) -> Result<Response<Body>, ApiError> {
     let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if node.is_empty() {
         let error = windlass_schema::FieldError::required("target.name", "");
@@ -26,7 +39,7 @@ pub(crate) async fn bind(scope: &Scope, request: Request<Body>) -> Result<Respon
     }
     let transform = |live: Option<&Value>| {
         let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
-        bound(live, &binding, &node).map(|object| Changed { object, owned: false })
+        bound(live, binding, &node).map(|object| Changed { object, owned: false })
     };
     update::update(scope, Part::Binding, false, &transform).await?;
     let success = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });

@@ -8,7 +8,7 @@ use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
 use crate::{
     ApiError,
     admission::Operation,
-    codec::{Body, read},
+    codec::{ANSWER_TYPES, Body, Transform, read},
     object::Object,
     reviews,
     strategy::{self, Part},
@@ -45,6 +45,7 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     let mut review = scope.review(Operation::Create, &name, object, Value::Null);
     scope.api.admission().mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
+    strategy::prepare_create(&scope.kind, &mut object, &scope.user);
     prepare::complete(scope, &mut object)?;
     let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?;
     if !owned {
@@ -92,6 +93,9 @@ fn taken(scope: &Scope, name: &str, key: &str) -> ApiError {
 pub(crate) async fn review(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let object = input::object(scope, &body)?;
+    if scope.accept.transform != Transform::None {
+        return Err(ApiError::not_acceptable(&ANSWER_TYPES));
+    }
     let answered = reviews::answer(scope.api.auth(), &scope.user, &scope.kind.plural, scope.namespace(), object)?;
     scope.answer(StatusCode::CREATED, &answered)
 }

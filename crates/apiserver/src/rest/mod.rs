@@ -1,5 +1,6 @@
 //! The verbs on objects: from a request that may happen to an answer.
 
+mod autoscaler;
 mod binding;
 mod collection;
 mod conform;
@@ -22,6 +23,7 @@ mod route;
 mod scale;
 mod scope;
 mod selector;
+mod splice;
 mod storage;
 mod update;
 mod versions;

@@ -65,9 +65,8 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
     }
     let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
     let object = plain(scope, patch, live)?;
-    let (mut object, unknown) = conform::read(&scope.kind, object)?;
+    let (object, unknown) = conform::read(&scope.kind, object)?;
     input::report(scope, unknown.iter().map(|path| format!("unknown field {path:?}")).collect())?;
-    conform::default(&scope.kind, &mut object);
     Ok(Changed { object, owned: false })
 }
 

@@ -10,7 +10,7 @@ use crate::{
     strategy::{self, Part},
 };
 
-/// Makes an object from outside one that can be stored.
+/// Gives an object from outside its identity.
 pub(crate) fn for_create(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
     check_namespace(scope, object)?;
     if !object.resource_version().is_empty() {
@@ -27,7 +27,6 @@ pub(crate) fn for_create(scope: &Scope, object: &mut Value) -> Result<(), ApiErr
     if strategy::rules(&scope.kind).has_generation {
         object.set_meta("generation", 1);
     }
-    strategy::prepare_create(&scope.kind, object);
     Ok(())
 }
 

@@ -75,6 +75,9 @@ fn dispatch(scope: &Arc<Scope>, request: Request<Body>) -> Answer<'_> {
     if !scope.kind.has_verb(verb.as_str()) {
         return refuse(scope);
     }
+    if scope.kind.plural == "bindings" && scope.kind.group.is_empty() {
+        return Box::pin(binding::bind_named(scope, request));
+    }
     match verb {
         Verb::Get => Box::pin(ready(get::get(scope))),
         Verb::List => Box::pin(list::list(scope)),

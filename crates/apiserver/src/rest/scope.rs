@@ -9,7 +9,7 @@ use super::{options::WriteOptions, render};
 use crate::{
     Api, ApiError, Subject,
     admission::{Operation, Review},
-    auth::User,
+    auth::{Attributes, Target, User},
     codec::{Accept, Body, respond},
     query::Query,
     registry::Served,
@@ -31,6 +31,28 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
+    /// The same request, made of the object `name` of another kind.
+    pub(crate) fn to_object(&self, kind: Served, name: &str) -> Scope {
+        let request = ResourceRequest {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.plural.clone(),
+            name: name.to_owned(),
+            ..self.request.clone()
+        };
+        Scope {
+            api: self.api.clone(),
+            kind,
+            user: self.user.clone(),
+            request,
+            query: self.query.clone(),
+            headers: self.headers.clone(),
+            accept: self.accept.clone(),
+            options: self.options.clone(),
+            warnings: Mutex::default(),
+        }
+    }
+
     /// The resource as errors name it.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject { group: &self.kind.group, resource: &self.kind.plural }
@@ -39,6 +61,13 @@ impl Scope {
     /// The kind as errors about invalid objects name it.
     pub(crate) fn kind_subject(&self) -> Subject<'_> {
         Subject { group: &self.kind.group, resource: &self.kind.kind().kind }
+    }
+
+    /// Refuses what the user may not do with the object, beyond what the request itself is.
+    pub(crate) fn authorize(&self, verb: &str) -> Result<(), ApiError> {
+        let ResourceRequest { group, resource, subresource, namespace, name, .. } = &self.request;
+        let target = Target::Resource { group, resource, subresource, namespace, name };
+        self.api.auth().authorize(&self.user, &Attributes { verb, target })
     }
 
     /// Adds a sentence for the `Warning` headers.

@@ -111,6 +111,8 @@ async fn create_by_update(scope: &Scope, transform: &dyn Transform) -> Result<Up
         // Whoever names a version or a uid means an object that existed.
         return Err(not_there());
     }
+    // The right to change an object is not the right to make one.
+    scope.authorize("create")?;
     object.set_meta("name", scope.request.name.as_str());
     let object = create::create_object(scope, Changed { object, owned }).await?;
     Ok(Updated { object, created: true })
@@ -129,12 +131,13 @@ async fn update_once(
     check_version(scope, &object, &live)?;
     // Defaults count as said: leaving one out is no change of what is wanted.
     prepare::complete(scope, &mut object)?;
-    prepare::for_update(scope, part, &mut object, &live)?;
     let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
     scope.api.admission().mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
     let live = std::mem::take(&mut review.old);
     prepare::complete(scope, &mut object)?;
+    // Only now: what admission changed counts for the generation, too.
+    prepare::for_update(scope, part, &mut object, &live)?;
     let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, Some(&live)).await?;
     if !owned {
         ownership::update(scope, Some(&live), &mut object)?;

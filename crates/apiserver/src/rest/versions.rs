@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use windlass_schema::Kind;
 
+use super::autoscaler;
 use crate::{ApiError, crd::resource, registry::Served};
 
 /// The group under which objects of `kind` are stored: both kinds of events share one place.
@@ -21,6 +22,9 @@ pub(crate) fn from_storage(kind: &Served, mut object: Value) -> Result<Value, Ap
     if is_new_event(kind) {
         rename(&mut object, |(_, core)| *core, |(new, _)| *new);
     }
+    if is_old_autoscaler(kind) {
+        autoscaler::to_old(&mut object);
+    }
     stamp(&mut object, kind.api_version(), &kind.kind().kind);
     Ok(object)
 }
@@ -37,7 +41,20 @@ pub(crate) fn to_storage(kind: &Served, mut object: Value) -> Result<Value, ApiE
         rename(&mut object, |(new, _)| *new, |(_, core)| *core);
         stamp(&mut object, "v1".to_owned(), "Event");
     }
+    if is_old_autoscaler(kind) {
+        autoscaler::to_new(&mut object);
+        stamp(&mut object, "autoscaling/v2".to_owned(), "HorizontalPodAutoscaler");
+    }
     Ok(object)
+}
+
+/// Whether objects of `kind` are stored just as they are shown.
+pub(crate) fn is_stored_as_shown(kind: &Served) -> bool {
+    kind.custom().is_none() && !is_new_event(kind) && !is_old_autoscaler(kind)
+}
+
+fn is_old_autoscaler(kind: &Kind) -> bool {
+    kind.group == "autoscaling" && kind.version == "v1" && kind.plural == "horizontalpodautoscalers"
 }
 
 fn is_new_event(kind: &Kind) -> bool {

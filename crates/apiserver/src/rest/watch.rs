@@ -16,11 +16,14 @@ use super::{
     options::ListOptions,
     render,
     scope::Scope,
+    splice::with_version,
     storage::{decode, decode_at, prefix},
+    versions::is_stored_as_shown,
 };
 use crate::{
     ApiError,
-    codec::{Body, BoxError},
+    codec::{Body, BoxError, Transform},
+    registry::Served,
 };
 
 /// How often a client that wants bookmarks gets one.
@@ -58,6 +61,9 @@ struct Stream {
     watch: Watch,
     /// Events that were not sent yet.
     pending: VecDeque<Bytes>,
+    /// The kind as it is served now; a definition may change while the watch goes on.
+    kind: Served,
+    changes: tokio::sync::watch::Receiver<u64>,
     /// Whether no table with headings was sent yet.
     first: bool,
     deadline: Instant,
@@ -92,6 +98,8 @@ impl Stream {
         };
         Self {
             scope: Arc::clone(scope),
+            kind: scope.kind.clone(),
+            changes: scope.api.registry().changes(),
             options,
             watch,
             pending: VecDeque::new(),
@@ -114,7 +122,7 @@ impl Stream {
     /// Everything that is there now, and the mark after it for clients that asked for it.
     fn add_present(&mut self, snapshot: &Snapshot, key_prefix: &str) -> Result<(), ApiError> {
         for (_, entry) in snapshot.range(key_prefix, None) {
-            let object = decode(&self.scope.kind, entry)?;
+            let object = decode(&self.kind, entry)?;
             if self.selects(&object) {
                 self.push("ADDED", object)?;
             }
@@ -138,6 +146,7 @@ impl Stream {
                     self.add_bookmark();
                     self.is_over = true;
                 }
+                Ok(()) = self.changes.changed() => self.follow_kind(),
                 () = scope.api.shutdown().cancelled() => self.is_over = true,
             }
         }
@@ -167,9 +176,36 @@ impl Stream {
         }
     }
 
+    /// Whether this client wants all objects just as they are stored.
+    fn passes(&self) -> bool {
+        self.scope.accept.transform == Transform::None
+            && self.options.labels.is_empty()
+            && self.options.fields.is_empty()
+            && is_stored_as_shown(&self.kind)
+    }
+
+    /// The event without reading the object; `false` if that cannot be.
+    fn pass(&mut self, event: &Event) -> bool {
+        let (event_type, bytes) = match (&event.previous, &event.entry) {
+            (None, Some(entry)) => ("ADDED", &entry.value),
+            (Some(_), Some(entry)) => ("MODIFIED", &entry.value),
+            (Some(entry), None) => ("DELETED", &entry.value),
+            (None, None) => return true,
+        };
+        let mut text = opening(event_type);
+        if !with_version(bytes, event.revision, &mut text) {
+            return false;
+        }
+        self.pending.push_back(closed(text));
+        true
+    }
+
     /// Turns a change into the event that this client sees: objects enter and leave what it selects.
     fn follow(&mut self, event: &Event) -> Result<(), ApiError> {
-        let kind = self.scope.kind.clone();
+        if self.passes() && self.pass(event) {
+            return Ok(());
+        }
+        let kind = self.kind.clone();
         let before = match &event.previous {
             Some(entry) => Some(decode_at(&kind, &entry.value, event.revision)?).filter(|object| self.selects(object)),
             None => None,
@@ -183,6 +219,14 @@ impl Stream {
             (None, Some(object)) => self.push("ADDED", object),
             (Some(_), Some(object)) => self.push("MODIFIED", object),
             (Some(object), None) => self.push("DELETED", object),
+        }
+    }
+
+    /// A kind that is no longer served ends the watch; clients find out why when they list again.
+    fn follow_kind(&mut self) {
+        match self.scope.api.registry().lookup(&self.kind.group, &self.kind.version, &self.kind.plural) {
+            Some(kind) => self.kind = kind,
+            None => self.is_over = true,
         }
     }
 
@@ -219,8 +263,16 @@ impl Stream {
 }
 
 fn frame(event_type: &str, object: &Value) -> Bytes {
-    let mut text = format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes();
+    let mut text = opening(event_type);
     serde_json::to_writer(&mut text, object).expect("a JSON value can be written");
+    closed(text)
+}
+
+fn opening(event_type: &str) -> Vec<u8> {
+    format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes()
+}
+
+fn closed(mut text: Vec<u8>) -> Bytes {
     text.extend_from_slice(b"}\n");
     text.into()
 }

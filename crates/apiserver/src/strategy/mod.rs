@@ -1,5 +1,6 @@
 //! What differs between kinds, where a kind has behaviour of its own.
 
+mod certificate;
 mod config;
 mod job;
 mod namespace;
@@ -17,7 +18,9 @@ use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{FieldError, Kind};
 
 use crate::{
-    Api, ApiError, crd,
+    Api, ApiError,
+    auth::User,
+    crd,
     object::{Object, take_over},
 };
 
@@ -41,7 +44,7 @@ pub(crate) fn reset_fields<'a>(kind: &Kind, subresource: &str) -> &'a [&'a str] 
 }
 
 /// Sets what clients may not set on a new object.
-pub(crate) fn prepare_create(kind: &Kind, object: &mut Value) {
+pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
     // A node reports its own state when it joins.
     if has_status(kind) && !is(kind, "", "Node") {
         remove(object, "status");
@@ -53,6 +56,7 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value) {
         ("", "Secret") => config::encode_string_data(object),
         ("", "Service") => object["status"] = json!({ "loadBalancer": {} }),
         ("batch", "Job") => job::prepare_create(object),
+        ("certificates.k8s.io", "CertificateSigningRequest") => certificate::prepare_create(object, user),
         (DEFINITIONS, "CustomResourceDefinition") => crd::strategy::prepare_create(object),
         _ => {}
     }
@@ -63,6 +67,9 @@ pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &
     part.restrict(kind, object, old);
     if is(kind, "", "Secret") {
         config::encode_string_data(object);
+    }
+    if is(kind, "certificates.k8s.io", "CertificateSigningRequest") && part == Part::Object {
+        take_over(object, old, "spec");
     }
     if is(kind, "", "Namespace") && part == Part::Object {
         namespace::prepare_update(object, old);

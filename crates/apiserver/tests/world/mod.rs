@@ -51,8 +51,22 @@ impl World {
         };
         bootstrap(&store, &settings).await.unwrap();
         let api = Api::new(store.clone(), Auth::new(store.clone()), Config::default());
+        api.system().health.set_bootstrapped();
         let client = local(&api, User::master("admin"));
         Self { api, store, client }
+    }
+
+    /// The same server, as somebody else has it.
+    pub(crate) fn user(&self, name: &str) -> World {
+        let client = local(&self.api, User::new(name, [] as [&str; 0]));
+        World { api: self.api.clone(), store: self.store.clone(), client }
+    }
+
+    /// The answer to a POST with an `Accept` header.
+    pub(crate) async fn post_as(&self, path: &str, accept: &str, body: &Value) -> Answer {
+        let request =
+            Request::post(path).header("accept", accept).body(Full::<bytes::Bytes>::from(body.to_string())).unwrap();
+        read(self.client.clone().call(request).await.unwrap()).await
     }
 
     /// The answer to a request, before its body is read.

@@ -19,6 +19,9 @@ use crate::actor::{Actor, is_gone};
 use crate::pods;
 use decide::{Board, Decision};
 
+pub(crate) use affinity::admits;
+pub(crate) use taints::untolerated;
+
 /// Adds the scheduler to the manager. One worker: each decision sees the one before.
 pub(crate) fn add(manager: &mut Manager) {
     let nodes = manager.informers().all::<Node>();

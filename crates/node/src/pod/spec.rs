@@ -15,6 +15,8 @@ use crate::sandbox::{ContainerSpec, Identity, Mount, Process, Root, Source, reso
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
+/// The number of the user of a program on the host's own files that must not be root.
+const NON_ROOT: u32 = 65532;
 const HOSTNAME_BYTES_MAX: usize = 63;
 
 /// Why a container cannot be described.
@@ -130,6 +132,7 @@ fn user(pod: &Pod, container: &Container, image: &Image) -> Result<Identity, Spe
     let number = |value: Option<i64>| value.and_then(|value| u32::try_from(value).ok());
     let uid = number(own.and_then(|c| c.run_as_user).or_else(|| shared.and_then(|c| c.run_as_user)));
     let gid = number(own.and_then(|c| c.run_as_group).or_else(|| shared.and_then(|c| c.run_as_group)));
+    let non_root = own.and_then(|c| c.run_as_non_root).or_else(|| shared.and_then(|c| c.run_as_non_root));
     let mut identity = match (uid, &image.rootfs) {
         (Some(uid), Some(rootfs)) => {
             let known = find_user(rootfs, &uid.to_string()).unwrap_or_default();
@@ -139,12 +142,12 @@ fn user(pod: &Pod, container: &Container, image: &Image) -> Result<Identity, Spe
         (None, Some(rootfs)) if !image.config.user.is_empty() => {
             find_user(rootfs, &image.config.user).ok_or_else(|| SpecError::User(image.config.user.clone()))?
         }
+        (None, None) if non_root == Some(true) => Identity { uid: NON_ROOT, gid: NON_ROOT, ..Identity::default() },
         (None, _) => Identity::default(),
     };
     identity.gid = gid.unwrap_or(identity.gid);
     let extra = shared.into_iter().flat_map(|c| c.fs_group.iter().chain(c.supplemental_groups.iter().flatten()));
     identity.groups.extend(extra.filter_map(|group| u32::try_from(*group).ok()));
-    let non_root = own.and_then(|c| c.run_as_non_root).or_else(|| shared.and_then(|c| c.run_as_non_root));
     if non_root == Some(true) && identity.uid == 0 { Err(SpecError::Root) } else { Ok(identity) }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use super::spec::Identity;
+use super::spec::{Identity, Root};
 use crate::sys;
 
 /// How the users of a container relate to those of the host.
@@ -16,6 +16,15 @@ pub(crate) enum Mapping {
 }
 
 impl Mapping {
+    /// The host's own files belong to users of the host: a program that is not root there must still be able to read
+    /// what the one who started Windlass can read, so it is that user under another number.
+    pub(crate) fn wanted(root: &Root, user: &Identity) -> Self {
+        match root {
+            Root::Host if user.uid != 0 => Self::Single,
+            _ => Self::Full,
+        }
+    }
+
     /// The byte that tells the container's first process how it was mapped.
     pub(crate) fn to_byte(self) -> u8 {
         match self {
@@ -34,10 +43,10 @@ impl Mapping {
     }
 }
 
-/// Writes the maps of the user namespace of `pid`: all ids if this process has the right, else one.
-pub(crate) fn map(pid: i32, user: &Identity) -> io::Result<Mapping> {
+/// Writes the maps of the user namespace of `pid`: all ids if they are wanted and this process has the right, else one.
+pub(crate) fn map(pid: i32, user: &Identity, wanted: Mapping) -> io::Result<Mapping> {
     let (uid, gid) = sys::effective_ids();
-    if uid == 0 && map_all(pid).is_ok() {
+    if wanted == Mapping::Full && uid == 0 && map_all(pid).is_ok() {
         return Ok(Mapping::Full);
     }
     // The kernel wants setgroups off before an unprivileged group map.

@@ -84,7 +84,7 @@ fn try_all(scratch: &Path) -> io::Result<Capabilities> {
         Err(_) => return Ok(found),
     };
     drop(theirs);
-    let Ok(mapping) = identity::map(child.pid, &Identity::default()) else { return Ok(found) };
+    let Ok(mapping) = identity::map(child.pid, &Identity::default(), identity::Mapping::Full) else { return Ok(found) };
     ours.write_all(&[mapping.to_byte()])?;
     let mut result = [0];
     if ours.read_exact(&mut result).is_ok() {

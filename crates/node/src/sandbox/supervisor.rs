@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use rustix::event::{PollFd, PollFlags};
 
 use super::confine::Confinement;
-use super::identity;
+use super::identity::{self, Mapping};
 use super::init;
 use super::spec::{ContainerSpec, Report, Request};
 use super::wire::{self, Lines, Next, Setup};
@@ -34,7 +34,7 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Err(error) => return control.send(&Report::Failed(format!("create namespaces: {error}"))),
     };
     drop(theirs);
-    match identity::map(child.pid, &spec.process.user) {
+    match identity::map(child.pid, &spec.process.user, Mapping::wanted(&spec.root, &spec.process.user)) {
         Ok(mapping) => (&ours).write_all(&[mapping.to_byte()])?,
         Err(error) => return control.send(&Report::Failed(format!("map users: {error}"))),
     }

@@ -145,3 +145,6 @@ impl Service<Request<Body>> for Tapped {
         Box::pin(self.tap.clone().call(self.client.clone(), request))
     }
 }
+
+#[cfg(test)]
+mod tests;

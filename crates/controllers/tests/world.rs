@@ -1,0 +1,19 @@
+//! The controllers against the real API server, within this process: what the world looks like in the end.
+#![expect(clippy::unwrap_used, reason = "what does not hold fails the test")]
+
+#[path = "world/batch.rs"]
+mod batch;
+#[path = "world/deployments.rs"]
+mod deployments;
+#[path = "world/endpoints.rs"]
+mod endpoints;
+#[path = "world/garbage.rs"]
+mod garbage;
+#[path = "world/namespaces.rs"]
+mod namespaces;
+#[path = "world/scheduling.rs"]
+mod scheduling;
+#[path = "world/stateful.rs"]
+mod stateful;
+#[path = "world/world.rs"]
+mod world;
