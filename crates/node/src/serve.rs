@@ -10,6 +10,7 @@ use http::{Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
@@ -25,25 +26,25 @@ pub(crate) type FindPod<'a> = &'a dyn Fn(&str, &str) -> Option<PathBuf>;
 pub(crate) fn serve(uri: &Uri, logs: &Logs, find: FindPod<'_>) -> Response<Body> {
     let parts: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
     let ["containerLogs", namespace, pod, container] = parts.as_slice() else {
-        return text(StatusCode::NOT_FOUND, format!("no such path: {}", uri.path()));
+        return failure(StatusCode::NOT_FOUND, format!("no such path: {}", uri.path()));
     };
     let options = match parse(uri.query().unwrap_or_default(), Timestamp::now()) {
         Ok(options) => options,
-        Err(problem) => return text(StatusCode::BAD_REQUEST, problem),
+        Err(problem) => return failure(StatusCode::BAD_REQUEST, problem),
     };
     let Some(directory) = find(namespace, pod) else {
-        return text(StatusCode::NOT_FOUND, format!("pod {pod:?} in namespace {namespace:?} is not on this node"));
+        return failure(StatusCode::NOT_FOUND, format!("pod {pod:?} in namespace {namespace:?} is not on this node"));
     };
     match container_log(&directory.join(container), options.previous) {
         Some(files) => {
             let growth = files.last().and_then(|current| logs.follow(current));
             answer(read(files, options, growth))
         }
-        None if options.previous => text(
+        None if options.previous => failure(
             StatusCode::BAD_REQUEST,
             format!("previous terminated container {container:?} in pod {pod:?} not found"),
         ),
-        None => text(StatusCode::BAD_REQUEST, format!("container {container:?} in pod {pod:?} is waiting to start")),
+        None => failure(StatusCode::BAD_REQUEST, format!("container {container:?} in pod {pod:?} is waiting to start")),
     }
 }
 
@@ -98,11 +99,21 @@ fn answer(pieces: mpsc::Receiver<io::Result<Bytes>>) -> Response<Body> {
     response
 }
 
-fn text(status: StatusCode, text: String) -> Response<Body> {
-    let body = Full::new(Bytes::from(text)).map_err(|never| match never {});
+/// A failure as clients of the API read it.
+fn failure(status: StatusCode, message: String) -> Response<Body> {
+    let reason = if status == StatusCode::NOT_FOUND { "NotFound" } else { "BadRequest" };
+    let body = Status {
+        status: Some("Failure".to_owned()),
+        message: Some(message),
+        reason: Some(reason.to_owned()),
+        code: Some(i32::from(status.as_u16())),
+        ..Status::default()
+    };
+    let body = serde_json::to_vec(&body).expect("a status is plain data");
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = status;
-    response.headers_mut().insert("content-type", http::HeaderValue::from_static("text/plain"));
+    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     response
 }
 
@@ -129,8 +140,9 @@ mod tests {
             collect(text, &b""[..], log).await;
         }
         let check = async |query: &str, status: u16, expect: &str| {
-            let answer = ask(&logs, &pod, &format!("/containerLogs/n/p/{query}")).await;
-            assert_eq!(answer, (status, expect.to_owned()), "{query}");
+            let (got, text) = ask(&logs, &pod, &format!("/containerLogs/n/p/{query}")).await;
+            let message = serde_json::from_str::<Status>(&text).ok().and_then(|failure| failure.message);
+            assert_eq!((got, message.unwrap_or(text)), (status, expect.to_owned()), "{query}");
         };
         check("c", 200, "one\ntwo\nthree\n").await;
         check("c?tailLines=2", 200, "two\nthree\n").await;

@@ -1,3 +1,5 @@
+//! What a cache promises about own writes, lists and owners.
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 

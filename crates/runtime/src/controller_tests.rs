@@ -1,3 +1,5 @@
+//! Workers at work: failures, limits, the end.
+
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering};
 

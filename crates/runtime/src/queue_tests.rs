@@ -1,3 +1,5 @@
+//! What a queue promises: order, once, back-off.
+
 use jiff::Timestamp;
 
 use super::*;

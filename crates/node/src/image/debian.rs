@@ -63,8 +63,8 @@ pub(crate) async fn make(
     let number = version_part(reference.tag());
     let major = number.and_then(|number| number.split('.').next());
     let Some(recipe) = recipe(reference.name(), major) else { return Err(unknown(store, reference)) };
-    let apt = Apt::open(store, &recipe).await?;
     progress("looking for its Debian package".to_owned());
+    let apt = Apt::open(store, &recipe).await?;
     let listed = apt.update().await;
     let Some(version) = apt.version(&recipe.package).await? else {
         return Err(match listed {
@@ -85,6 +85,7 @@ pub(crate) async fn make(
         return Ok(record);
     }
     let archives = apt.download(&recipe, progress).await?;
+    drop(apt);
     let (store, count) = (store.clone(), archives.len());
     progress(format!("unpacking {count} packages"));
     let unpacked = tokio::task::spawn_blocking(move || store.publish(&id, |rootfs| fill(rootfs, &archives, &recipe)));
@@ -155,7 +156,7 @@ impl Apt {
         let lock = store.lock_file("apt").await?;
         let directory = store.directory().join("apt");
         let prepare = || -> io::Result<()> {
-            for part in ["state/lists/partial", "cache/archives/partial"] {
+            for part in ["state/lists/partial", "cache/archives/partial", "none/partial"] {
                 fs::create_dir_all(directory.join(part))?;
             }
             fs::write(directory.join("state/status"), assumed_status(&recipe.package))
@@ -223,6 +224,8 @@ impl Apt {
     async fn download(&self, recipe: &Recipe, progress: Progress<'_>) -> Result<Vec<PathBuf>, ImageError> {
         let packages = || BASE.iter().copied().chain(recipe.extra.iter().copied()).chain([recipe.package.as_str()]);
         let mut command = self.command("apt-get");
+        // What is in the archive directory already is not listed: the list is made with an empty one.
+        command.arg("-o").arg(format!("Dir::Cache::archives={}", self.directory.join("none").display()));
         command.args(["-qq", "--no-install-recommends", "--print-uris", "install"]).args(packages());
         let uris = output(command, "work out the dependencies").await?;
         let names: Vec<&str> = uris.lines().filter_map(|line| line.split(' ').nth(1)).collect();

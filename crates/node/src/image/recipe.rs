@@ -148,6 +148,9 @@ set -e
 case "$1" in
 -*) set -- postgres "$@" ;;
 esac
+mkdir -p "$PGDATA" 2>/dev/null || true
+# The server insists on a directory of its own: a volume of somebody else gets one inside.
+[ -O "$PGDATA" ] || export PGDATA="$PGDATA/pgdata"
 if [ "$1" = postgres ] && [ ! -s "$PGDATA/PG_VERSION" ]; then
     user=${POSTGRES_USER:-postgres}
     if [ -z "$POSTGRES_PASSWORD" ] && [ "$POSTGRES_HOST_AUTH_METHOD" != trust ]; then

@@ -35,8 +35,9 @@ pub(crate) struct Observation {
     pub(crate) restarts: i32,
     /// Ends since it last ran long enough.
     pub(crate) crashes: u32,
-    /// Failed attempts to start it since it last ran.
+    /// Failed attempts to start it since it last ran, and why the last one failed.
     pub(crate) refusals: u32,
+    pub(crate) refusal: Option<(String, String)>,
     /// Whether the readiness probe is satisfied.
     pub(crate) ready: bool,
     /// Whether the startup probe is satisfied.
@@ -77,6 +78,7 @@ impl Default for Observation {
             restarts: 0,
             crashes: 0,
             refusals: 0,
+            refusal: None,
             ready: false,
             started: false,
             image_id: String::new(),
@@ -110,6 +112,7 @@ impl Observation {
     pub(crate) fn refuse(&mut self, reason: String, message: String, now: Timestamp) {
         self.refusals = self.refusals.saturating_add(1);
         let retry = Some(now + delay(self.refusals));
+        self.refusal = Some((reason.clone(), message.clone()));
         self.state = State::Waiting { reason, message, retry };
     }
 

@@ -92,7 +92,11 @@ fn state(pod: &Pod, container: &Container, observed: &Observed, now: Timestamp) 
             let message = if message.is_empty() { obstacle } else { message };
             waiting(if initialising { "PodInitializing" } else { reason }, message)
         }
-        State::Starting { message } => waiting("ContainerCreating", message),
+        // What kept it from starting is shown until it has started.
+        State::Starting { message } => match &observation.refusal {
+            Some((reason, why)) => waiting(reason, why),
+            None => waiting("ContainerCreating", message),
+        },
     }
 }
 

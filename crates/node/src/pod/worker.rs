@@ -137,7 +137,7 @@ impl Worker {
             let timer = sleep_until(wake);
             tokio::select! {
                 changed = self.pods.changed() => match changed {
-                    Ok(()) => self.pod = Arc::clone(&self.pods.borrow_and_update()),
+                    Ok(()) => self.take_pod(),
                     Err(_) => return self.shut_down().await,
                 },
                 Some((name, update)) = self.updates.recv() => self.take(&name, update),
@@ -151,6 +151,18 @@ impl Worker {
                     self.pod = Arc::new(pod);
                 },
                 () = self.stop.cancelled() => return self.shut_down().await,
+            }
+        }
+    }
+
+    /// Takes in a new version of the Pod; a deletion that is now in more of a hurry reaches containers that end already.
+    fn take_pod(&mut self) {
+        let before = self.grace();
+        self.pod = Arc::clone(&self.pods.borrow_and_update());
+        let now = self.grace();
+        if now < before && self.pod.metadata.deletion_timestamp.is_some() {
+            for stop in self.tasks.values() {
+                stop.send_if_modified(|grace| grace.replace(now).is_some());
             }
         }
     }
@@ -274,7 +286,7 @@ impl Worker {
             Update::Started { at, image_id } => {
                 observation.state = State::Running { since: at };
                 observation.image_id = image_id;
-                observation.refusals = 0;
+                (observation.refusals, observation.refusal) = (0, None);
             }
             Update::Finding(finding) => self.take_finding(name, finding),
             Update::Ended(ended) => {

@@ -1,3 +1,5 @@
+//! Calls on their way through the tap.
+
 use std::convert::Infallible;
 use std::sync::Mutex;
 

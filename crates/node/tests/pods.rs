@@ -1,0 +1,289 @@
+//! Pods on a real cluster in this process, and a cluster in another process that is killed. Its own `main`, as this
+//! program is also the sandbox process and the cluster to kill: `cargo test -p windlass-node --test pods [NAME]`.
+#![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod};
+use kube::api::{Api, DeleteParams, LogParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
+
+const TESTS: &[Test] = &[
+    ("a_pod_gets_its_environment_volumes_and_address", || Box::pin(surroundings())),
+    ("a_killed_program_is_started_again_and_counted", || Box::pin(killed_program())),
+    ("a_finished_pod_says_how_it_ended", || Box::pin(finished())),
+    ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
+    ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
+    ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
+    ("a_killed_cluster_leaves_nothing_and_starts_its_pods_anew", || Box::pin(killed_cluster())),
+];
+
+fn main() {
+    windlass_node::sandbox_entry();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    if let [role, directory] = arguments.as_slice()
+        && role == "cluster"
+    {
+        return runtime.block_on(serve(directory));
+    }
+    let filter = arguments.iter().find(|argument| !argument.starts_with('-')).cloned();
+    let capabilities =
+        runtime.block_on(windlass_node::sandbox::Launcher::default().probe(&std::env::temp_dir())).unwrap();
+    if !capabilities.namespaces {
+        println!("skipped: {}", capabilities.missing().join("; "));
+        return;
+    }
+    let chosen = TESTS.iter().filter(|(name, _)| filter.as_ref().is_none_or(|f| name.contains(f.as_str())));
+    let mut passed = 0;
+    for (name, test) in chosen {
+        runtime.block_on(async { tokio::time::timeout(LIMIT, test()).await }).expect(name);
+        println!("test {name} ... ok");
+        passed += 1;
+    }
+    println!("test result: ok. {passed} passed");
+}
+
+fn config(directory: &Path) -> ClusterConfig {
+    ClusterConfig {
+        listen: Listen::Port(0),
+        images: directory.join("images"),
+        ..ClusterConfig::in_directory(directory, Profile::Node)
+    }
+}
+
+/// The cluster that is killed.
+async fn serve(directory: &str) {
+    let mut cluster = Cluster::start(config(Path::new(directory))).await.unwrap();
+    let failure = cluster.failure().await;
+    panic!("{failure}");
+}
+
+/// Runs a test on a cluster and ends it in order.
+async fn on_cluster(test: impl AsyncFnOnce(Client, &Path)) {
+    let directory = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(config(directory.path())).await.unwrap();
+    test(cluster.client(), directory.path()).await;
+    cluster.shutdown().await;
+}
+
+fn shell(name: &str, script: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [
+        {"name": "c", "image": "host", "command": ["/bin/sh", "-c", script]}]}})
+}
+
+async fn create(pods: &Api<Pod>, pod: Value) -> Pod {
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    // The namespace gets its service account a moment after the start.
+    loop {
+        match pods.create(&PostParams::default(), &pod).await {
+            Ok(pod) => return pod,
+            Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+async fn until(pods: &Api<Pod>, name: &str, holds: impl Fn(&ContainerStatus) -> bool) -> Pod {
+    let condition = |pod: Option<&Pod>| {
+        let statuses = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
+        statuses.and_then(|statuses| statuses.first()).is_some_and(&holds)
+    };
+    await_condition(pods.clone(), name, condition).await.unwrap().unwrap()
+}
+
+async fn surroundings() {
+    on_cluster(async |client, _| {
+        let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        let map = serde_json::from_value(json!({"metadata": {"name": "m"}, "data": {"k": "one"}})).unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let mut pod = shell("p", "echo $IP; cat /etc/m/k; cat /work/x; test -s $T/token && test -s $T/ca.crt && echo token; sleep 1000");
+        pod["spec"]["initContainers"] = json!([{"name": "i", "image": "host", "volumeMounts": [{"name": "w", "mountPath": "/work"}],
+            "command": ["/bin/sh", "-c", "echo ' init' > /work/x"]}]);
+        pod["spec"]["volumes"] = json!([{"name": "w", "emptyDir": {}}, {"name": "m", "configMap": {"name": "m"}}]);
+        let container = &mut pod["spec"]["containers"][0];
+        container["volumeMounts"] = json!([{"name": "w", "mountPath": "/work"}, {"name": "m", "mountPath": "/etc/m"}]);
+        container["env"] = json!([{"name": "T", "value": "/var/run/secrets/kubernetes.io/serviceaccount"},
+            {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]);
+        container["readinessProbe"] = json!({"exec": {"command": ["/bin/sh", "-c", "grep -q init /work/x"]}, "periodSeconds": 1});
+        create(&pods, pod).await;
+        let pod = until(&pods, "p", |status| status.ready).await;
+        let address = pod.status.unwrap().pod_ip.unwrap();
+        let expect = format!("{address}\none init\ntoken\n");
+        let read = || async { pods.logs("p", &LogParams::default()).await.unwrap() };
+        while read().await != expect {
+            assert!(expect.starts_with(&read().await), "{}", read().await);
+        }
+    })
+    .await;
+}
+
+/// Processes of this machine whose command line has a word.
+fn processes(word: &str) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let id = |entry: std::fs::DirEntry| -> Option<i32> {
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        let found = words.first() == Some(&&b"sleep"[..]) && words.contains(&word.as_bytes());
+        found.then(|| entry.file_name().to_str()?.parse().ok()).flatten()
+    };
+    entries.filter_map(id).collect()
+}
+
+async fn until_processes(word: &str, expect: usize) -> Vec<i32> {
+    let begun = Instant::now();
+    loop {
+        let found = processes(word);
+        if found.len() == expect {
+            return found;
+        }
+        assert!(begun.elapsed() < LIMIT, "{found:?} run, not {expect}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn unique() -> String {
+    format!("{}.5", 100_000_000 + rand::random::<u32>() % 900_000_000)
+}
+
+async fn killed_program() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let word = unique();
+        create(&pods, shell("p", &format!("exec sleep {word}"))).await;
+        let first = until_processes(&word, 1).await[0];
+        until(&pods, "p", |status| status.ready).await;
+        rustix::process::kill_process(rustix::process::Pid::from_raw(first).unwrap(), rustix::process::Signal::KILL)
+            .unwrap();
+        let pod = until(&pods, "p", |status| status.restart_count == 1 && status.ready).await;
+        let status = &pod.status.unwrap().container_statuses.unwrap()[0];
+        let last = status.last_state.as_ref().unwrap().terminated.as_ref().unwrap();
+        assert_eq!((last.exit_code, last.reason.as_deref()), (137, Some("Error")));
+        assert_ne!(until_processes(&word, 1).await[0], first);
+    })
+    .await;
+}
+
+async fn finished() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let mut pod = shell("p", "echo why > /dev/termination-log; exit 3");
+        pod["spec"]["restartPolicy"] = json!("Never");
+        create(&pods, pod).await;
+        let ended = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.terminated.is_some());
+        let status = until(&pods, "p", ended).await.status.unwrap();
+        assert_eq!(status.phase.as_deref(), Some("Failed"));
+        let state = status.container_statuses.unwrap()[0].state.clone().unwrap().terminated.unwrap();
+        assert_eq!((state.exit_code, state.message.as_deref()), (3, Some("why\n")));
+    })
+    .await;
+}
+
+fn waits_for(reason: &'static str) -> impl Fn(&ContainerStatus) -> bool {
+    move |status| {
+        let waiting = status.state.as_ref().and_then(|state| state.waiting.as_ref());
+        waiting.and_then(|waiting| waiting.reason.as_deref()) == Some(reason)
+    }
+}
+
+async fn no_image() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let mut pod = shell("p", "");
+        pod["spec"]["containers"][0]["image"] = json!("registry.example.com/none/such:1");
+        create(&pods, pod).await;
+        let pod = until(&pods, "p", waits_for("ErrImagePull")).await;
+        let state = pod.status.unwrap().container_statuses.unwrap()[0].state.clone().unwrap();
+        let message = state.waiting.unwrap().message.unwrap();
+        assert!(message.contains("does not exist") && message.contains("windlass image add"), "{message}");
+    })
+    .await;
+}
+
+async fn late_config() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client.clone());
+        let mut pod = shell("p", "exec sleep 1000");
+        pod["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": "late"}}]);
+        create(&pods, pod).await;
+        until(&pods, "p", waits_for("CreateContainerConfigError")).await;
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        let map = serde_json::from_value(json!({"metadata": {"name": "late"}, "data": {"k": "v"}})).unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+        until(&pods, "p", |status| status.ready).await;
+    })
+    .await;
+}
+
+async fn deleted() {
+    on_cluster(async |client, directory| {
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let word = unique();
+        let script = format!("trap '' TERM; setsid sleep {word} & while :; do sleep {word}; done");
+        let pod = create(&pods, shell("p", &script)).await;
+        until_processes(&word, 2).await;
+        pods.delete("p", &DeleteParams::default()).await.unwrap();
+        await_condition(pods.clone(), "p", |pod: Option<&Pod>| pod.is_none()).await.unwrap();
+        assert!(processes(&word).is_empty());
+        assert!(!directory.join("node/pods").join(pod.uid().unwrap()).exists());
+    })
+    .await;
+}
+
+fn spawn(directory: &Path) -> Child {
+    let program = std::env::current_exe().unwrap();
+    Command::new(program).arg("cluster").arg(directory).spawn().unwrap()
+}
+
+async fn connect(directory: &Path) -> Client {
+    let path = directory.join("kubeconfig");
+    loop {
+        let config = async {
+            let kubeconfig = kube::config::Kubeconfig::read_from(&path).ok()?;
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
+            let client = Client::try_from(config).ok()?;
+            client.apiserver_version().await.ok().map(|_| client)
+        };
+        if let Some(client) = config.await {
+            return client;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn killed_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut cluster = spawn(directory.path());
+    let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
+    let word = unique();
+    create(&pods, shell("p", &format!("setsid sleep {word} & exec sleep {word}"))).await;
+    until(&pods, "p", |status| status.ready).await;
+    let before = until_processes(&word, 2).await;
+    cluster.kill().unwrap();
+    cluster.wait().unwrap();
+    until_processes(&word, 0).await;
+
+    std::fs::remove_file(directory.path().join("kubeconfig")).unwrap();
+    let mut cluster = spawn(directory.path());
+    let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
+    let pod = until(&pods, "p", |status| status.restart_count == 1 && status.ready).await;
+    let after = until_processes(&word, 2).await;
+    assert!(before.iter().all(|process| !after.contains(process)));
+    let last = pod.status.unwrap().container_statuses.unwrap()[0].last_state.clone().unwrap();
+    assert_eq!(last.terminated.unwrap().exit_code, 137);
+    cluster.kill().unwrap();
+    cluster.wait().unwrap();
+    until_processes(&word, 0).await;
+}
