@@ -326,12 +326,36 @@ impl<K: Object> Runner<K> {
     async fn failed(&self, error: &watcher::Error, failures: u32) {
         // A watch that ends now and then, or falls behind, is ordinary; one that does not come back is not.
         if failures > 1 || !self.feed.cache.is_synced() {
-            tracing::warn!(watch = %self.title, %error, "Cannot watch");
-            self.check.trouble(error.to_string());
+            let advice = advice(error);
+            tracing::warn!(watch = %self.title, %error, "Cannot watch{advice}");
+            self.check.trouble(format!("{error}{advice}"));
         } else {
             tracing::debug!(watch = %self.title, %error, "Watch interrupted");
         }
-        self.clock.sleep(Backoff::WATCH.jittered(failures)).await;
+        let backoff = if code(error) == Some(404) { Backoff::MISSING_KIND } else { Backoff::WATCH };
+        self.clock.sleep(backoff.jittered(failures)).await;
+    }
+}
+
+/// The HTTP status that a watch failed with, if there was an answer.
+fn code(error: &watcher::Error) -> Option<u16> {
+    use watcher::Error::{InitialListFailed, WatchError, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status))
+        | WatchFailed(kube::Error::Api(status))
+        | WatchError(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// What a person can do about a watch that fails.
+fn advice(error: &watcher::Error) -> &'static str {
+    match code(error) {
+        Some(404) => ": the API does not know this kind yet; apply its definition",
+        Some(403) => ": allow get, list and watch in the role",
+        Some(401) => ": the credentials are not accepted",
+        _ => "",
     }
 }
 

@@ -13,7 +13,7 @@ use windlass::kube::runtime::wait::{await_condition, conditions};
 use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client};
 use windlass::prelude::*;
-use windlass::runtime::{Manager, ManagerConfig, RunError};
+use windlass::runtime::{Controller, Manager, ManagerConfig, ObjectKey, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
 use windlass_cluster::{Cluster, ClusterConfig, Profile};
@@ -63,6 +63,26 @@ impl Cleanup for Notes {
     }
 }
 
+/// Counts the words of notes into an annotation: a controller beside the operator, on the same caches.
+struct WordCount;
+
+impl Reconcile for WordCount {
+    type Resource = Note;
+
+    async fn reconcile(&self, note: Arc<Note>, cx: &Context<Note>) -> Result<Action, Error> {
+        let words = note.spec.text.split_whitespace().count().to_string();
+        if note.annotations().get("words") == Some(&words) || note.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::Await);
+        }
+        let notes: Api<Note> = Api::namespaced(cx.client(), &note.namespace().unwrap());
+        let patch = json!({"metadata": {"annotations": {"words": words}}});
+        notes.patch(&note.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        let seen = cx.cache().get(&ObjectKey::of(&*note)).unwrap();
+        assert_eq!(seen.annotations().get("words"), Some(&words), "an own write is in the cache when it returns");
+        Ok(Action::Await)
+    }
+}
+
 struct Fixture {
     cluster: Cluster,
     client: Client,
@@ -76,7 +96,13 @@ impl Fixture {
         let cluster = Cluster::start(ClusterConfig::in_memory(Profile::Gc)).await.unwrap();
         let client = cluster.client();
         let cleanup_works = Arc::new(AtomicBool::new(true));
-        let app = windlass::operator(Notes { cleanup_works: cleanup_works.clone() }).owns::<ConfigMap>().cleanup();
+        let app = windlass::operator(Notes { cleanup_works: cleanup_works.clone() })
+            .owns::<ConfigMap>()
+            .cleanup()
+            .with(|manager, _| {
+                let controller = Controller::of(manager, WordCount).named(manager, "words");
+                manager.add(controller);
+            });
         let definitions = Api::all(client.clone());
         for definition in app.crds() {
             definitions.create(&PostParams::default(), &definition).await.unwrap();
@@ -176,6 +202,22 @@ async fn fields_of_others_are_left_and_own_ones_are_put_right() {
     let right = await_condition(fixture.config_maps(), "n", is_right);
     let healed = tokio::time::timeout(PATIENCE, right).await.unwrap().unwrap().unwrap();
     assert_eq!(healed.data.unwrap()["theirs"], "kept");
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_beside_the_operator_sees_its_own_writes_at_once() {
+    let fixture = Fixture::start().await;
+    fixture.write("n", "one two three", false).await;
+    fixture.says("n", "Ready", "Settled").await;
+    for (text, words) in [("one", "1"), ("one two", "2")] {
+        fixture.edit("n", json!({"spec": {"text": text}})).await;
+        let is_counted = move |note: Option<&Note>| {
+            note.is_some_and(|note| note.annotations().get("words").is_some_and(|count| count == words))
+        };
+        let counted = await_condition(fixture.notes(), "n", is_counted);
+        tokio::time::timeout(PATIENCE, counted).await.unwrap().unwrap();
+    }
     fixture.end().await;
 }
 
