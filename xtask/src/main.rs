@@ -6,6 +6,8 @@ mod tidy;
 mod tools;
 mod workspace;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Tasks of the project.
@@ -28,8 +30,18 @@ enum Task {
     Tools,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().task {
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> anyhow::Result<()> {
+    match task {
         Task::Generate(options) => generate::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),

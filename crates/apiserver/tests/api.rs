@@ -238,6 +238,8 @@ async fn what_is_not_served_is_not_found_or_not_allowed() {
     }
     world.post(&format!("{CONFIG_MAPS}/c"), &config_map("c")).await.expect(405);
     world.get("/api/v1/namespaces/default/pods/p/nothing").await.expect(404);
+    world.post("/api/v1/configmaps", &config_map("c")).await.expect(405);
+    world.get("/api/v1/configmaps/c").await.expect(404);
     world.send_text("POST", CONFIG_MAPS, "{").await.expect(400);
     world.send_text("POST", CONFIG_MAPS, "[]").await.expect(400);
 }

@@ -49,7 +49,9 @@ struct Following(Child);
 
 impl Following {
     fn start(cluster: &TestCluster, arguments: &[&str]) -> Self {
-        Self(cluster.kubectl_command().args(arguments).stdout(Stdio::piped()).spawn().unwrap())
+        let command = &mut cluster.kubectl_command();
+        // A word that never comes fails the test instead of hanging it.
+        Self(command.args(arguments).arg("--request-timeout=60s").stdout(Stdio::piped()).spawn().unwrap())
     }
 
     /// Reads lines until one contains the word.
@@ -201,7 +203,7 @@ fn deletion_cascades_as_asked() {
 #[test]
 fn watches_config_maps_and_permissions() {
     let cluster = TestCluster::up(&["--no-operators"]);
-    let mut watch = Following::start(&cluster, &["get", "configmaps", "-w", "--watch-only"]);
+    let mut watch = Following::start(&cluster, &["get", "configmaps", "-w"]);
     cluster.kubectl(&["create", "configmap", "settings", "--from-literal=colour=blue"]);
     assert!(watch.until("settings").contains('1'));
     assert_eq!(cluster.object("configmap", "settings").unwrap()["data"]["colour"], "blue");

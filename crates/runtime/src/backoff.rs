@@ -22,6 +22,9 @@ impl Backoff {
     /// For watches: kinder to a server in trouble than the one per object.
     pub const WATCH: Self = Self { base: Duration::from_millis(250), max: Duration::from_secs(30) };
 
+    /// For watches of a kind that is not there: its definition is often applied a moment later.
+    pub const MISSING_KIND: Self = Self { base: Duration::from_millis(250), max: Duration::from_secs(4) };
+
     /// The delay after `failures` failures in a row (one or more).
     pub fn delay(&self, failures: u32) -> Duration {
         let factor = 2_u32.checked_pow(failures.saturating_sub(1)).unwrap_or(u32::MAX);

@@ -16,7 +16,7 @@ use crate::cache::Change;
 use crate::informer::{Informer, Subscription};
 use crate::key::ObjectKey;
 use crate::manager::Manager;
-use crate::metrics::ControllerMetrics;
+use crate::metrics::{ControllerMetrics, Metrics};
 use crate::object::Object;
 use crate::owners::owner_keys;
 use crate::queue::{Priority, Queue, Taken, Verdict};
@@ -34,6 +34,7 @@ pub struct Controller<P: Process> {
     process: P,
     queue: Queue<P::Key>,
     metrics: ControllerMetrics,
+    all_metrics: Metrics,
     workers: usize,
     deadline: Duration,
     sources: Vec<Source>,
@@ -51,7 +52,8 @@ impl<P: Process> Controller<P> {
         let name = name.into();
         let queue = Queue::new(manager.handle().clock, Backoff::default(), manager.metrics().queue(&name));
         let metrics = manager.metrics().controller(&name);
-        Self { name, process, queue, metrics, workers: WORKERS, deadline: DEADLINE, sources: Vec::new() }
+        let all_metrics = manager.metrics().clone();
+        Self { name, process, queue, metrics, all_metrics, workers: WORKERS, deadline: DEADLINE, sources: Vec::new() }
     }
 
     /// The queue, for sources other than watches.
@@ -106,6 +108,8 @@ impl<P: Process> Controller<P> {
         }
         tracing::debug!(controller = %self.name, workers = self.workers, "Starting workers");
         self.metrics.max_workers.set(self.workers as i64);
+        let queue = self.queue.clone();
+        self.all_metrics.work_in_progress(&self.name, Box::new(move || queue.in_progress()));
         let worker = Arc::new(Worker {
             name: self.name,
             process: self.process,

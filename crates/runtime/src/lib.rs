@@ -15,6 +15,7 @@ mod manager;
 mod metrics;
 mod object;
 pub mod owners;
+mod process;
 mod queue;
 mod reconcile;
 pub mod tap;

@@ -1,6 +1,8 @@
 //! What the runtime counts, under the names that existing dashboards ask for.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -9,6 +11,8 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::process;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -19,10 +23,9 @@ const RECONCILE_SECONDS: [f64; 38] = [
 const QUEUE_SECONDS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
 
 /// All metrics of one manager.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     registry: Registry,
     reconciles: Family<Labels, Counter>,
@@ -38,9 +41,16 @@ struct Inner {
     retries: Family<Labels, Counter>,
     queue_seconds: Family<Labels, Histogram, Buckets>,
     work_seconds: Family<Labels, Histogram, Buckets>,
+    unfinished_seconds: Family<Labels, Gauge<f64, AtomicU64>>,
+    longest_seconds: Family<Labels, Gauge<f64, AtomicU64>>,
     requests: Family<Labels, Counter>,
     leader: Family<Labels, Gauge>,
+    /// Work in progress by queue, asked when somebody looks.
+    in_progress: Mutex<BTreeMap<String, InProgress>>,
 }
+
+/// Since when each key of a queue is being worked on.
+type InProgress = Box<dyn Fn() -> Vec<Duration> + Send + Sync>;
 
 #[derive(Clone, Debug)]
 struct Buckets(&'static [f64]);
@@ -100,8 +110,11 @@ impl Metrics {
             retries: Family::default(),
             queue_seconds: Family::new_with_constructor(Buckets(&QUEUE_SECONDS)),
             work_seconds: Family::new_with_constructor(Buckets(&QUEUE_SECONDS)),
+            unfinished_seconds: Family::default(),
+            longest_seconds: Family::default(),
             requests: Family::default(),
             leader: Family::default(),
+            in_progress: Mutex::default(),
         };
         inner.register();
         Self(Arc::new(inner))
@@ -109,6 +122,12 @@ impl Metrics {
 
     /// The text that a scraper reads.
     pub fn render(&self) -> String {
+        for (name, in_progress) in self.0.in_progress.lock().expect("asking does not panic").iter() {
+            let (labels, times) = (queue_labels(name), in_progress());
+            let (all, longest) = (times.iter().sum::<Duration>(), times.iter().max().copied().unwrap_or_default());
+            self.0.unfinished_seconds.get_or_create(&labels).set(all.as_secs_f64());
+            self.0.longest_seconds.get_or_create(&labels).set(longest.as_secs_f64());
+        }
         let mut text = String::new();
         encode(&mut text, &self.0.registry).expect("writing to a string does not fail");
         text
@@ -122,6 +141,12 @@ impl Metrics {
             adds: self.0.adds.get_or_create_owned(&labels),
             retries: self.0.retries.get_or_create_owned(&labels),
         }
+    }
+
+    /// Lets `in_progress` tell how long the keys of the queue called `name` have been worked on.
+    pub(crate) fn work_in_progress(&self, name: &str, in_progress: InProgress) {
+        let mut all = self.0.in_progress.lock().expect("asking does not panic");
+        all.insert(name.to_owned(), in_progress);
     }
 
     /// The counters of the controller called `name`; all results exist from the start, at zero.
@@ -181,6 +206,17 @@ impl Inner {
         to.register("workqueue_retries", "Keys to be retried", self.retries.clone());
         to.register("workqueue_queue_duration_seconds", "Time in line", self.queue_seconds.clone());
         to.register("workqueue_work_duration_seconds", "Time of work per key", self.work_seconds.clone());
+        to.register(
+            "workqueue_unfinished_work_seconds",
+            "Time of the work in progress",
+            self.unfinished_seconds.clone(),
+        );
+        to.register(
+            "workqueue_longest_running_processor_seconds",
+            "Time of the longest work in progress",
+            self.longest_seconds.clone(),
+        );
+        to.register_collector(Box::new(process::Usage));
         to.register("rest_client_requests", "Requests to the API by code", self.requests.clone());
         to.register("leader_election_master_status", "1 while this process leads", self.leader.clone());
     }
@@ -208,6 +244,8 @@ mod tests {
         metrics.controller("memcached");
         metrics.queue("memcached");
         metrics.request("GET", Some(200), "");
+        let times = || vec![Duration::from_secs(2), Duration::from_secs(5)];
+        metrics.work_in_progress("memcached", Box::new(times));
         let text = metrics.render();
         for line in [
             r#"controller_runtime_reconcile_total{controller="memcached",result="error"} 0"#,
@@ -216,6 +254,10 @@ mod tests {
             r#"controller_runtime_active_workers{controller="memcached"} 0"#,
             r#"workqueue_depth{name="memcached",controller="memcached"} 0"#,
             r#"workqueue_retries_total{name="memcached",controller="memcached"} 0"#,
+            r#"workqueue_unfinished_work_seconds{name="memcached",controller="memcached"} 7"#,
+            r#"workqueue_longest_running_processor_seconds{name="memcached",controller="memcached"} 5"#,
+            "process_cpu_seconds_total ",
+            "process_resident_memory_bytes ",
             r#"rest_client_requests_total{code="200",method="GET",host=""} 1"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");

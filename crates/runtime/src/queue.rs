@@ -81,14 +81,21 @@ struct State<Q> {
     low: VecDeque<Q>,
     /// Keys in line. A key whose priority was raised stands in both lines; only the entry that agrees with this counts.
     waiting: HashMap<Q, Waiting>,
-    /// Keys being worked on, with the priority of a change that came meanwhile.
-    running: HashMap<Q, Option<Priority>>,
+    running: HashMap<Q, Running>,
     delayed: BTreeMap<(Duration, u64), Q>,
     delayed_by_key: HashMap<Q, (Duration, u64)>,
     retries: HashMap<Q, Retry>,
     sequence: u64,
     normal_in_a_row: u32,
     closed: bool,
+}
+
+/// A key being worked on.
+#[derive(Debug)]
+struct Running {
+    since: Duration,
+    /// The priority of a change that came meanwhile.
+    again: Option<Priority>,
 }
 
 #[derive(Debug)]
@@ -196,6 +203,12 @@ impl<Q: Key> Queue<Q> {
         state.waiting.is_empty() && state.running.is_empty()
     }
 
+    /// For how long each key that is at work has been so.
+    pub fn in_progress(&self) -> Vec<Duration> {
+        let now = self.0.clock.elapsed();
+        self.lock().running.values().map(|running| now.saturating_sub(running.since)).collect()
+    }
+
     fn try_take(&self) -> Next<Q> {
         let now = self.0.clock.elapsed();
         let mut state = self.lock();
@@ -240,8 +253,8 @@ enum Next<Q> {
 
 impl<Q: Key> State<Q> {
     fn add(&mut self, key: Q, priority: Priority, now: Duration) {
-        if let Some(again) = self.running.get_mut(&key) {
-            *again = (*again).max(Some(priority));
+        if let Some(running) = self.running.get_mut(&key) {
+            running.again = running.again.max(Some(priority));
             return;
         }
         match self.retries.get(&key) {
@@ -288,8 +301,8 @@ impl<Q: Key> State<Q> {
             }
             let key = entry.remove();
             self.delayed_by_key.remove(&key);
-            if let Some(again) = self.running.get_mut(&key) {
-                *again = (*again).max(Some(Priority::Low));
+            if let Some(running) = self.running.get_mut(&key) {
+                running.again = running.again.max(Some(Priority::Low));
             } else {
                 self.line_up(key, Priority::Normal, now);
             }
@@ -306,7 +319,7 @@ impl<Q: Key> State<Q> {
             Priority::Normal => self.normal_in_a_row.saturating_add(1),
             Priority::Low => 0,
         };
-        self.running.insert(key.clone(), None);
+        self.running.insert(key.clone(), Running { since: now, again: None });
         // This run looks at everything, so an earlier wish to look again later is served by it.
         if let Some(slot) = self.delayed_by_key.remove(&key) {
             self.delayed.remove(&slot);
@@ -336,7 +349,7 @@ impl<Q: Key> State<Q> {
 
     /// Returns whether the key will be retried.
     fn finish(&mut self, taken: Taken<Q>, verdict: Verdict, now: Duration, backoff: &Backoff) -> bool {
-        let again = self.running.remove(&taken.key).flatten();
+        let again = self.running.remove(&taken.key).and_then(|running| running.again);
         let failed = match verdict {
             Verdict::Done | Verdict::After(_) => {
                 self.retries.remove(&taken.key);

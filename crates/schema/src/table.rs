@@ -50,7 +50,9 @@ impl Table {
     pub fn definition_name(&self, group: &str, version: &str, kind: &str) -> Option<String> {
         let member = self.kinds.iter().find(|known| known.version == version && known.group == group);
         let package = member.and_then(|known| known.definition.rsplit_once('.')).map(|(package, _)| package);
-        let meta = (version == "v1" && matches!(group, "" | "meta.k8s.io")).then_some(META_PACKAGE);
+        // The options of a delete belong to the group and version of what is deleted.
+        let shared = kind == "DeleteOptions" || (version == "v1" && matches!(group, "" | "meta.k8s.io"));
+        let meta = shared.then_some(META_PACKAGE);
         let names = package.into_iter().chain(meta).map(|package| format!("{package}.{kind}"));
         names.into_iter().find(|name| crate::structs::find(name).is_some() || definition(name).is_some())
     }
@@ -129,6 +131,7 @@ mod tests {
             assert_eq!(builtin().definition_name(group, version, kind).as_deref(), Some(expect));
         };
         check(("", "v1", "DeleteOptions"), "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+        check(("apps", "v1", "DeleteOptions"), "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
         check(("", "v1", "PodList"), "io.k8s.api.core.v1.PodList");
         check(("autoscaling", "v1", "Scale"), "io.k8s.api.autoscaling.v1.Scale");
         check(("authentication.k8s.io", "v1", "TokenRequest"), "io.k8s.api.authentication.v1.TokenRequest");

@@ -17,14 +17,18 @@ use crate::{command, rbac};
 /// Makes a program of an operator: declare its kinds, then call [`App::main`].
 pub fn operator<O: Operator>(operator: O) -> App<O> {
     let name = format!("{}-operator", O::Resource::facts().singular);
-    App { name, declaration: Declaration::new(operator) }
+    App { name, declaration: Declaration::new(operator), extensions: Vec::new(), rules: Vec::new() }
 }
+
+type Extension = Box<dyn Fn(&mut Manager, Option<&str>) + Send + Sync>;
 
 /// An operator with its declared kinds.
 #[must_use = "call .main()"]
 pub struct App<O: Operator> {
     name: String,
     declaration: Declaration<O>,
+    extensions: Vec<Extension>,
+    rules: Vec<PolicyRule>,
 }
 
 /// An operator of any type: what a program that holds several needs to know of each.
@@ -92,6 +96,20 @@ impl<O: Operator> App<O> {
         self
     }
 
+    /// Adds controllers of the author's own to the same manager: the way for what cannot be said as one intent (see
+    /// [`Reconcile`](windlass_runtime::Reconcile)). `extend` gets the one namespace that is served, if it is one.
+    /// What such controllers need is not known here: say it by [`App::allow`].
+    pub fn with(mut self, extend: impl Fn(&mut Manager, Option<&str>) + Send + Sync + 'static) -> Self {
+        self.extensions.push(Box::new(extend));
+        self
+    }
+
+    /// The operator must be allowed these `verbs` on a `resource` (its plural), beyond what follows from its kinds.
+    pub fn allow(mut self, group: &str, resource: &str, verbs: &[&str]) -> Self {
+        self.rules.push(rbac::rule(group, resource, verbs));
+        self
+    }
+
     /// The `main` of an operator's binary.
     pub fn main(self) -> ExitCode {
         self.run_blocking(std::env::args_os().collect())
@@ -108,7 +126,7 @@ impl<O: Operator> Program for App<O> {
     }
 
     fn rules(&self) -> Vec<PolicyRule> {
-        rbac::rules(&self.declaration)
+        rbac::rules(&self.declaration, &self.rules)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
@@ -116,6 +134,9 @@ impl<O: Operator> Program for App<O> {
     }
 
     fn install(&self, manager: &mut Manager, namespace: Option<String>) {
+        for extend in &self.extensions {
+            extend(manager, namespace.as_deref());
+        }
         self.declaration.install(manager, namespace);
     }
 

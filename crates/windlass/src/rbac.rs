@@ -7,7 +7,7 @@ use windlass_runtime::engine::{Declaration, Use};
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// What the operator must be allowed where its resources are.
-pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>) -> Vec<PolicyRule> {
+pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>, more: &[PolicyRule]) -> Vec<PolicyRule> {
     let own = declaration.resource();
     let own_verbs: &[&str] = if declaration.has_cleanup() { &["get", "list", "watch", "patch"] } else { &READ };
     let mut rules = vec![
@@ -24,6 +24,7 @@ pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>) -> Vec<PolicyRule
         };
         rules.push(rule(&declared.resource.group, &declared.resource.plural, verbs));
     }
+    rules.extend(more.iter().cloned());
     merge(rules)
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn leader_rules() -> Vec<PolicyRule> {
     vec![rule("coordination.k8s.io", "leases", &["get", "create", "update"]), rule("", "events", &["create", "patch"])]
 }
 
-fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+pub(crate) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec![group.into()]),
         resources: Some(vec![resource.into()]),
@@ -41,7 +42,7 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
     }
 }
 
-/// Rules with the same group and verbs become one; a resource that is there twice gets the verbs of both.
+/// Rules with the same group and verbs become one.
 fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut merged: Vec<PolicyRule> = Vec::new();
     for mut rule in rules {
@@ -56,4 +57,27 @@ fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
         }
     }
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_one_group_with_the_same_verbs_are_one() {
+        let merged = merge(vec![
+            rule("apps", "deployments", &["get"]),
+            rule("", "services", &["get"]),
+            rule("apps", "replicasets", &["get"]),
+            rule("apps", "deployments", &["get"]),
+            rule("apps", "deployments", &["patch"]),
+        ]);
+        let text: Vec<_> = (merged.iter())
+            .map(|rule| format!("{:?} {:?}", rule.resources.clone().unwrap_or_default(), rule.verbs))
+            .collect();
+        assert_eq!(
+            text,
+            [r#"["deployments", "replicasets"] ["get"]"#, r#"["services"] ["get"]"#, r#"["deployments"] ["patch"]"#]
+        );
+    }
 }

@@ -1,7 +1,5 @@
 //! What the derive makes of its attributes, compared with what was agreed. `UPDATE_SNAPSHOTS=1` agrees anew.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::path::Path;
 
 use windlass::prelude::*;

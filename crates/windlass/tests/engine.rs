@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::TryStreamExt;
 use tokio::task::JoinHandle;
@@ -13,7 +13,8 @@ use windlass::kube::runtime::wait::{await_condition, conditions};
 use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client};
 use windlass::prelude::*;
-use windlass::runtime::{Manager, ManagerConfig, RunError};
+use windlass::runtime::tap::{Intercept, Tap};
+use windlass::runtime::{Controller, Manager, ManagerConfig, ObjectKey, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
 use windlass_cluster::{Cluster, ClusterConfig, Profile};
@@ -63,10 +64,31 @@ impl Cleanup for Notes {
     }
 }
 
+/// Counts the words of notes into an annotation: a controller beside the operator, on the same caches.
+struct WordCount;
+
+impl Reconcile for WordCount {
+    type Resource = Note;
+
+    async fn reconcile(&self, note: Arc<Note>, cx: &Context<Note>) -> Result<Action, Error> {
+        let words = note.spec.text.split_whitespace().count().to_string();
+        if note.annotations().get("words") == Some(&words) || note.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::Await);
+        }
+        let notes: Api<Note> = Api::namespaced(cx.client(), &note.namespace().unwrap());
+        let patch = json!({"metadata": {"annotations": {"words": words}}});
+        notes.patch(&note.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        let seen = cx.cache().get(&ObjectKey::of(&*note)).unwrap();
+        assert_eq!(seen.annotations().get("words"), Some(&words), "an own write is in the cache when it returns");
+        Ok(Action::Await)
+    }
+}
+
 struct Fixture {
     cluster: Cluster,
     client: Client,
     cleanup_works: Arc<AtomicBool>,
+    tap: Tap,
     stop: CancellationToken,
     running: JoinHandle<Result<(), RunError>>,
 }
@@ -76,7 +98,13 @@ impl Fixture {
         let cluster = Cluster::start(ClusterConfig::in_memory(Profile::Gc)).await.unwrap();
         let client = cluster.client();
         let cleanup_works = Arc::new(AtomicBool::new(true));
-        let app = windlass::operator(Notes { cleanup_works: cleanup_works.clone() }).owns::<ConfigMap>().cleanup();
+        let app = windlass::operator(Notes { cleanup_works: cleanup_works.clone() })
+            .owns::<ConfigMap>()
+            .cleanup()
+            .with(|manager, _| {
+                let controller = Controller::of(manager, WordCount).named(manager, "words");
+                manager.add(controller);
+            });
         let definitions = Api::all(client.clone());
         for definition in app.crds() {
             definitions.create(&PostParams::default(), &definition).await.unwrap();
@@ -85,9 +113,9 @@ impl Fixture {
         tokio::time::timeout(PATIENCE, established).await.unwrap().unwrap();
         let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
         app.install(&mut manager, None);
-        let stop = CancellationToken::new();
+        let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
-        Self { cluster, client, cleanup_works, stop, running }
+        Self { cluster, client, cleanup_works, tap, stop, running }
     }
 
     fn notes(&self) -> Api<Note> {
@@ -180,6 +208,22 @@ async fn fields_of_others_are_left_and_own_ones_are_put_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_controller_beside_the_operator_sees_its_own_writes_at_once() {
+    let fixture = Fixture::start().await;
+    fixture.write("n", "one two three", false).await;
+    fixture.says("n", "Ready", "Settled").await;
+    for (text, words) in [("one", "1"), ("one two", "2")] {
+        fixture.edit("n", json!({"spec": {"text": text}})).await;
+        let is_counted = move |note: Option<&Note>| {
+            note.is_some_and(|note| note.annotations().get("words").is_some_and(|count| count == words))
+        };
+        let counted = await_condition(fixture.notes(), "n", is_counted);
+        tokio::time::timeout(PATIENCE, counted).await.unwrap().unwrap();
+    }
+    fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_resource_goes_when_its_cleanup_succeeds_and_not_before() {
     let fixture = Fixture::start().await;
     fixture.write("n", "hello", false).await;
@@ -196,5 +240,59 @@ async fn a_resource_goes_when_its_cleanup_succeeds_and_not_before() {
     let gone = await_condition(fixture.notes(), "n", |note: Option<&Note>| note.is_none());
     tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
     fixture.gone("n").await;
+    fixture.end().await;
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It never arrives.
+    Lost,
+    /// It is carried out, but its answer never arrives.
+    AnswerLost,
+}
+
+/// Makes the write with this number fail, counted from zero, once.
+fn fail_one_write(number: usize, fault: Fault) -> (Intercept, Arc<AtomicUsize>) {
+    let writes = Arc::new(AtomicUsize::new(0));
+    let counted = writes.clone();
+    let intercept: Intercept = Arc::new(move |call, request, next| {
+        // Events are told in the background and may be lost without harm.
+        let is_it = call.is_write() && call.resource != "events" && counted.fetch_add(1, Ordering::SeqCst) == number;
+        match (is_it, fault) {
+            (false, _) => next(request),
+            (true, Fault::Lost) => Box::pin(async { Err("lost".into()) }),
+            (true, Fault::AnswerLost) => Box::pin(async {
+                next(request).await?;
+                Err("the answer was lost".into())
+            }),
+        }
+    });
+    (intercept, writes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_of_any_one_write_is_overcome() {
+    let fixture = Fixture::start().await;
+    for fault in [Fault::Lost, Fault::AnswerLost] {
+        for number in 0.. {
+            let name = format!("n-{number}-{fault:?}").to_lowercase();
+            let (intercept, writes) = fail_one_write(number, fault);
+            fixture.tap.intercept(Some(intercept));
+            fixture.write(&name, "hello", true).await;
+            fixture.says(&name, "Ready", "Settled").await;
+            fixture.edit(&name, json!({"spec": {"text": "bye", "copy": false}})).await;
+            fixture.says(&name, "Ready", "Settled").await;
+            fixture.gone(&format!("{name}-copy")).await;
+            let kept = fixture.config_maps().get(&name).await.unwrap();
+            assert_eq!(kept.data.unwrap()["text"], "bye", "{name}");
+            fixture.notes().delete(&name, &DeleteParams::default()).await.unwrap();
+            fixture.gone(&name).await;
+            if writes.load(Ordering::SeqCst) <= number {
+                assert!(number > 5, "only {number} writes were made");
+                break;
+            }
+        }
+    }
     fixture.end().await;
 }

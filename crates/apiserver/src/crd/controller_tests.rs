@@ -7,7 +7,9 @@ use crate::crd::strategy;
 fn definition(plural: &str, kind: &str, group: &str) -> Value {
     let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "uid": "u"},
+        "metadata": {"name": format!("{plural}.{group}"), "uid": "u", "managedFields": [
+            {"manager": "m", "operation": "Update", "apiVersion": "apiextensions.k8s.io/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}},
+        ]},
         "spec": {
             "group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind, "shortNames": ["s"]},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
@@ -77,6 +79,8 @@ async fn a_kind_is_served_before_it_is_established() {
     assert!(world.registry.lookup("example.com", "v1", "cats").is_some());
     assert_eq!(established["status"]["acceptedNames"]["plural"], "cats");
     assert_eq!(established["status"]["storedVersions"], json!(["v1"]));
+    let owners = established["metadata"]["managedFields"].as_array().unwrap();
+    assert!(owners.iter().any(|owner| owner["manager"] == "kube-apiserver" && owner["subresource"] == "status"));
 }
 
 #[tokio::test]

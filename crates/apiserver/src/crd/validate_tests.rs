@@ -121,3 +121,13 @@ fn groups_of_kubernetes_need_an_approval() {
         &["metadata.annotations[api-approved.kubernetes.io]"],
     );
 }
+
+#[test]
+fn a_changed_schema_is_checked_again() {
+    let old = definition();
+    let mut new = old.clone();
+    new["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{"rule": "self.size >"}]);
+    assert_eq!(update(&new, &old).len(), 1);
+    assert_eq!(update(&old, &old), vec![]);
+}

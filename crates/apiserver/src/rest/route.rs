@@ -54,7 +54,10 @@ fn check_namespace(scope: &Scope) -> Result<(), ApiError> {
     let ResourceRequest { namespace, resource, verb, .. } = &scope.request;
     let all = matches!(verb, Verb::List | Verb::Watch);
     let reachable = match (scope.kind.namespaced, namespace.is_empty()) {
-        (true, true) => all || reviews::is_review(&scope.kind.group, &scope.kind.plural),
+        (true, true) if !all && scope.request.name.is_empty() => {
+            return Err(ApiError::method_not_allowed(scope.subject(), verb.as_str()));
+        }
+        (true, true) => all,
         (false, false) => resource == "namespaces",
         _ => true,
     };
