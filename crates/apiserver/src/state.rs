@@ -12,7 +12,7 @@ use crate::{
     Body, NodeProxy,
     address::AddressRange,
     admission::{Admission, Plugins},
-    auth::{Auth, Peer},
+    auth::{Auth, Peer, rbac::keep_aggregated},
     crd, handler,
     openapi::OpenApi,
     registry::Registry,
@@ -79,12 +79,13 @@ struct Inner {
 impl Api {
     /// The API over `store`, with the kinds of the definitions in it.
     ///
-    /// What the server itself looks after (the life of definitions, old events) runs as tasks of the current tokio runtime
+    /// What the server itself looks after (the life of definitions, aggregated roles, old events) runs as tasks of the current tokio runtime
     /// until [`Api::shutdown`] is cancelled.
     pub fn new(store: Store, auth: Auth, config: Config) -> Self {
         let api = Self::idle(store, auth, config);
         let (store, stop) = (api.store().clone(), api.shutdown().clone());
         tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
+        tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
         tokio::spawn(upkeep::run(store, stop));
         api
     }

@@ -203,6 +203,9 @@ async fn an_object_is_there_in_every_version() {
     let newer = OBJECTS.replace("v1alpha1", "v1");
     let read = world.get(&format!("{newer}/a")).await.expect(200);
     assert_eq!(read["apiVersion"], "cache.example.com/v1");
+    let changed =
+        world.patch(&format!("{newer}/a"), "merge-patch+json", &json!({"spec": {"size": 4}})).await.expect(200);
+    assert_eq!(changed["spec"]["size"], 4);
     let mut object = memcached("b", json!({"size": 1}));
     object["apiVersion"] = "cache.example.com/v1".into();
     world.post(&newer, &object).await.expect(201);

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use kube::Client;
-use windlass_apiserver::auth::rbac::keep_aggregated;
 use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, SigningKey, TokenIssuer, User};
 use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
@@ -57,38 +56,57 @@ impl Cluster {
         let store = place.store()?;
         let door = Arc::new(NodeDoor::new(&config.node_name));
         let api = api(&config, &place, &pki, store, door.clone())?;
+        let (failed, failures) = failures();
+        let cluster = Cluster {
+            api,
+            kubeconfig: None,
+            capabilities: None,
+            failures,
+            controllers: Group::new(failed.clone()),
+            node: Group::new(failed.clone()),
+            servers: Group::new(failed),
+            _lock: place.lock.take(),
+        };
+        cluster.run(&config, place, &pki, &door).await
+    }
+
+    /// Starts the parts; should one not start, those that did are stopped.
+    async fn run(
+        mut self,
+        config: &ClusterConfig,
+        mut place: Place,
+        pki: &Pki,
+        door: &NodeDoor,
+    ) -> Result<Self, StartError> {
+        match self.start_parts(config, &mut place, pki, door).await {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.shutdown().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_parts(
+        &mut self,
+        config: &ClusterConfig,
+        place: &mut Place,
+        pki: &Pki,
+        door: &NodeDoor,
+    ) -> Result<(), StartError> {
         let first = Bootstrap {
             endpoint: place.address,
             service_address: IpAddr::V4(place.range.api()),
             client_ca: Some(pki.authority.clone()),
         };
-        bootstrap(api.store(), &first).await?;
-
-        let (failed, failures) = failures();
-        let servers = Group::new(failed.clone());
-        let (store, stop) = (api.store().clone(), servers.token());
-        servers.spawn("aggregation of roles", async move {
-            keep_aggregated(store, stop).await;
-            Ok::<_, Infallible>(())
-        });
-        let kubeconfig = place.serve(&api, &pki, &servers)?;
-        api.system().health.set_bootstrapped();
-
-        let mut cluster = Cluster {
-            api,
-            kubeconfig,
-            capabilities: None,
-            failures,
-            controllers: Group::new(failed.clone()),
-            node: Group::new(failed),
-            servers,
-            _lock: place.lock.take(),
-        };
-        cluster.start_controllers(config.controllers(), &pki);
+        bootstrap(self.api.store(), &first).await?;
+        self.kubeconfig = place.serve(&self.api, pki, &self.servers)?;
+        self.api.system().health.set_bootstrapped();
+        self.start_controllers(config.controllers(), pki);
         if config.profile == Profile::Node {
-            cluster.start_node(&config, &place, &door).await?;
+            self.start_node(config, place, door).await?;
         }
-        Ok(cluster)
+        Ok(())
     }
 
     /// A client with every right, within this process.
@@ -155,6 +173,12 @@ impl Cluster {
         let stop = self.node.token();
         self.node.spawn("node", async move { node.run(stop).await });
         Ok(())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.api.shutdown().cancel();
     }
 }
 

@@ -20,6 +20,9 @@ impl Directory {
     /// # Errors
     /// If it cannot be made or is not a directory.
     pub fn create(path: &Path) -> Result<Self, StartError> {
+        if path.exists() && !path.is_dir() {
+            return Err(StartError::NotADirectory { path: path.to_owned() });
+        }
         make_private(path).map_err(|source| StartError::file(path, source))?;
         let path = fs::canonicalize(path).map_err(|source| StartError::file(path, source))?;
         Ok(Directory(path))
@@ -126,6 +129,6 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let path = outer.path().join("file");
         fs::write(&path, "").unwrap();
-        assert!(matches!(Directory::create(&path), Err(StartError::File { .. })));
+        assert!(matches!(Directory::create(&path), Err(StartError::NotADirectory { .. })));
     }
 }

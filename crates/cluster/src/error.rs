@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use windlass_store::OpenError;
+
 use crate::pki::PkiError;
 
 /// Why a cluster cannot start.
@@ -25,6 +27,12 @@ pub enum StartError {
         /// What the system said.
         #[source]
         source: io::Error,
+    },
+    /// There is something else at its place.
+    #[error("{} is not a directory; choose another with --dir", path.display())]
+    NotADirectory {
+        /// What is there.
+        path: PathBuf,
     },
     /// The disk is full.
     #[error("no space left on the disk for {}; free some space and start again", path.display())]
@@ -67,10 +75,10 @@ pub enum StartError {
     },
     /// Keys and certificates cannot be made.
     #[error(transparent)]
-    Pki(#[from] PkiError),
+    Pki(PkiError),
     /// The store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] windlass_store::OpenError),
+    #[error("{0}; restore it from a copy, or start anew with `windlass down --purge`")]
+    Store(OpenError),
     /// The key of service-account tokens cannot be used.
     #[error(transparent)]
     TokenKey(#[from] windlass_apiserver::auth::JwtError),
@@ -96,6 +104,29 @@ impl StartError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Permission { path, source },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path, source },
             _ => Self::File { path, source },
+        }
+    }
+}
+
+impl From<PkiError> for StartError {
+    fn from(error: PkiError) -> Self {
+        match error {
+            PkiError::File { path, source } => Self::file(&path, source),
+            other => Self::Pki(other),
+        }
+    }
+}
+
+impl From<OpenError> for StartError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::InUse { path } => {
+                Self::InUse { dir: path.parent().map(Path::to_owned).unwrap_or(path), pid: None }
+            }
+            OpenError::Permission { path, source }
+            | OpenError::NoSpace { path, source }
+            | OpenError::Io { path, source } => Self::file(&path, source),
+            other @ OpenError::Corrupt { .. } => Self::Store(other),
         }
     }
 }

@@ -7,6 +7,7 @@ mod context;
 mod event;
 pub mod image;
 mod log;
+mod low_port;
 mod node;
 mod pod;
 mod pods;

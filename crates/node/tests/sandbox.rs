@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("a_program_runs_as_process_two_and_its_code_is_reported", || Box::pin(exit_code())),
     ("a_missing_program_is_a_clear_failure", || Box::pin(missing_program())),
     ("two_pods_listen_on_the_same_port", || Box::pin(same_port())),
+    ("a_port_below_1024_is_reached_in_the_pod", || Box::pin(low_port())),
     ("volumes_are_mounted_and_protected", || Box::pin(volumes())),
     ("a_program_joins_a_running_container", || Box::pin(exec())),
     ("signals_reach_the_program", || Box::pin(signals())),
@@ -259,4 +260,15 @@ async fn program_ended() {
     let script = script.replace("; sleep", "; exit 0; sleep");
     assert_eq!(shell(&spec(dir.path(), &["sh", "-c", &script])).await.0, 0);
     until_count(&mark, 0).await;
+}
+
+/// Asks a server that could not have its port below 1024; root can have it, and then it is the port itself.
+async fn low_port() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "import socket,threading\ns=socket.socket(); s.bind(('0.0.0.0',81)); s.listen()\n\
+                  threading.Thread(target=lambda: [s.accept()[0].sendall(b'hi') for _ in range(2)], daemon=True).start()\n\
+                  for t in (None, 5):\n  print(socket.create_connection(('localhost',81), t).recv(2).decode())";
+    let spec = spec(dir.path(), &["python3", "-c", script]);
+    let (code, text) = shell(&spec).await;
+    assert_eq!((code, text.as_str()), (0, "hi\nhi\n"));
 }

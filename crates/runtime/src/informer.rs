@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -59,6 +59,9 @@ struct Feed<K: Object> {
     cache: Cache<K>,
     synced: tokio::sync::watch::Sender<bool>,
     listeners: Mutex<Vec<(u64, Listener<K>)>>,
+    /// Held while a change is taken in and told: the watch and the answers to own writes arrive on different threads, and
+    /// a listener that keeps a state of its own must not hear of a life after its end.
+    order: Mutex<()>,
 }
 
 type Listener<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
@@ -106,6 +109,7 @@ impl Informers {
             cache: Cache::default(),
             synced: tokio::sync::watch::Sender::new(false),
             listeners: Mutex::default(),
+            order: Mutex::default(),
         });
         let stop = CancellationToken::new();
         let runner = Runner {
@@ -155,7 +159,7 @@ impl<K: Object> AnyInformer for Shared<K> {
         if answer["kind"] == "Status" {
             // The answer to a deletion that took effect at once names the uid only.
             if let (true, Some(uid)) = (is_delete, answer["details"]["uid"].as_str()) {
-                self.feed.tell(self.feed.cache.deleted(uid).as_slice());
+                self.feed.change(|cache| cache.deleted(uid));
             }
             return;
         }
@@ -167,8 +171,7 @@ impl<K: Object> AnyInformer for Shared<K> {
         let Ok(mut object) = K::deserialize(answer) else { return };
         if self.watch.matches(&object) {
             slim(&mut object, &self.field_manager);
-            let change = self.feed.cache.wrote(object, self.watch.selects_fields());
-            self.feed.tell(change.as_slice());
+            self.feed.change(|cache| cache.wrote(object, self.watch.selects_fields()));
         }
     }
 }
@@ -215,6 +218,7 @@ impl<K: Object> Drop for Subscribed<K> {
 
 impl<K: Object> Feed<K> {
     fn add(&self, listener: Listener<K>) -> u64 {
+        let _order = self.order();
         let id = {
             let mut listeners = self.listeners.lock().expect("listeners do not run under this lock");
             let id = listeners.last().map_or(0, |(id, _)| id + 1);
@@ -225,6 +229,18 @@ impl<K: Object> Feed<K> {
             listener(&Change { old: None, new: Some(object), listed: true });
         }
         id
+    }
+
+    /// Takes a change in and tells of it. Listeners hear changes in the order in which the cache took them in.
+    fn change<C: IntoIterator<Item = Change<K>>>(&self, act: impl FnOnce(&Cache<K>) -> C) {
+        let _order = self.order();
+        let changes: Vec<Change<K>> = act(&self.cache).into_iter().collect();
+        self.tell(&changes);
+    }
+
+    fn order(&self) -> MutexGuard<'_, ()> {
+        // A listener that panicked has not harmed what this lock guards.
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, changes: &[Change<K>]) {
@@ -289,15 +305,14 @@ impl<K: Object> Runner<K> {
 
     fn observe<D: Delivery<K>>(&self, event: Option<Event<D>>) {
         let is_listed = matches!(event, Some(Event::InitDone));
-        let changes = match event.map(|event| self.open(event)) {
-            Some(Ok(event)) => self.feed.cache.observe(event),
-            Some(Err(key)) => self.feed.cache.unreadable(&key).into_iter().collect(),
-            None => Vec::new(),
-        };
+        match event.map(|event| self.open(event)) {
+            Some(Ok(event)) => self.feed.change(|cache| cache.observe(event)),
+            Some(Err(key)) => self.feed.change(|cache| cache.unreadable(&key)),
+            None => {}
+        }
         if self.feed.cache.is_synced() {
             self.check.well();
         }
-        self.feed.tell(&changes);
         if is_listed {
             self.feed.synced.send_replace(true);
         }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::TryStreamExt;
 use tokio::task::JoinHandle;
@@ -13,6 +13,7 @@ use windlass::kube::runtime::wait::{await_condition, conditions};
 use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client};
 use windlass::prelude::*;
+use windlass::runtime::tap::{Intercept, Tap};
 use windlass::runtime::{Controller, Manager, ManagerConfig, ObjectKey, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
@@ -87,6 +88,7 @@ struct Fixture {
     cluster: Cluster,
     client: Client,
     cleanup_works: Arc<AtomicBool>,
+    tap: Tap,
     stop: CancellationToken,
     running: JoinHandle<Result<(), RunError>>,
 }
@@ -111,9 +113,9 @@ impl Fixture {
         tokio::time::timeout(PATIENCE, established).await.unwrap().unwrap();
         let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
         app.install(&mut manager, None);
-        let stop = CancellationToken::new();
+        let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
-        Self { cluster, client, cleanup_works, stop, running }
+        Self { cluster, client, cleanup_works, tap, stop, running }
     }
 
     fn notes(&self) -> Api<Note> {
@@ -238,5 +240,59 @@ async fn a_resource_goes_when_its_cleanup_succeeds_and_not_before() {
     let gone = await_condition(fixture.notes(), "n", |note: Option<&Note>| note.is_none());
     tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
     fixture.gone("n").await;
+    fixture.end().await;
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It never arrives.
+    Lost,
+    /// It is carried out, but its answer never arrives.
+    AnswerLost,
+}
+
+/// Makes the write with this number fail, counted from zero, once.
+fn fail_one_write(number: usize, fault: Fault) -> (Intercept, Arc<AtomicUsize>) {
+    let writes = Arc::new(AtomicUsize::new(0));
+    let counted = writes.clone();
+    let intercept: Intercept = Arc::new(move |call, request, next| {
+        // Events are told in the background and may be lost without harm.
+        let is_it = call.is_write() && call.resource != "events" && counted.fetch_add(1, Ordering::SeqCst) == number;
+        match (is_it, fault) {
+            (false, _) => next(request),
+            (true, Fault::Lost) => Box::pin(async { Err("lost".into()) }),
+            (true, Fault::AnswerLost) => Box::pin(async {
+                next(request).await?;
+                Err("the answer was lost".into())
+            }),
+        }
+    });
+    (intercept, writes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_of_any_one_write_is_overcome() {
+    let fixture = Fixture::start().await;
+    for fault in [Fault::Lost, Fault::AnswerLost] {
+        for number in 0.. {
+            let name = format!("n-{number}-{fault:?}").to_lowercase();
+            let (intercept, writes) = fail_one_write(number, fault);
+            fixture.tap.intercept(Some(intercept));
+            fixture.write(&name, "hello", true).await;
+            fixture.says(&name, "Ready", "Settled").await;
+            fixture.edit(&name, json!({"spec": {"text": "bye", "copy": false}})).await;
+            fixture.says(&name, "Ready", "Settled").await;
+            fixture.gone(&format!("{name}-copy")).await;
+            let kept = fixture.config_maps().get(&name).await.unwrap();
+            assert_eq!(kept.data.unwrap()["text"], "bye", "{name}");
+            fixture.notes().delete(&name, &DeleteParams::default()).await.unwrap();
+            fixture.gone(&name).await;
+            if writes.load(Ordering::SeqCst) <= number {
+                assert!(number > 5, "only {number} writes were made");
+                break;
+            }
+        }
+    }
     fixture.end().await;
 }

@@ -9,7 +9,6 @@ use windlass_store::Store;
 
 use super::{Operation, Review, all_stored};
 use crate::ApiError;
-use crate::object::Object;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
@@ -242,6 +241,7 @@ mod tests {
     use super::super::review::tests::creation;
     use super::*;
     use crate::auth::User;
+    use crate::object::Object;
     use windlass_store::Write;
 
     async fn reviewed(limit: Value, resources: Value) -> Result<Value, String> {

@@ -15,7 +15,8 @@ pub(super) fn check(store: &Store, review: &Review<'_>) -> Result<(), ApiError> 
         let kept = KEPT.contains(&review.name);
         return if kept { Err(review.refuse("this namespace may not be deleted")) } else { Ok(()) };
     }
-    let inside = !review.namespace.is_empty() && !(review.group.is_empty() && review.resource == "namespaces");
+    let own = review.group.is_empty() && review.resource == "namespaces";
+    let inside = !review.namespace.is_empty() && !own;
     if !inside || review.operation != Operation::Create || review.resource == "localsubjectaccessreviews" {
         return Ok(());
     }

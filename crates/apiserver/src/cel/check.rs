@@ -1,4 +1,4 @@
-//! What can be said of an expression before it runs: names, fields, nesting.
+//! What can be said of an expression before it runs: names, fields, how much text it may make.
 
 use kube_cel::cel::{
     IdedExpr,
@@ -7,9 +7,6 @@ use kube_cel::cel::{
 use serde_json::Value;
 
 use super::value::unescape;
-
-/// How deep comprehensions (`all`, `exists`, `map`, …) may nest.
-const COMPREHENSION_DEPTH_MAX: usize = 5;
 
 /// Names of types and of function libraries, which parse like variables.
 const KNOWN_NAMES: &[&str] = &[
@@ -47,21 +44,66 @@ const KNOWN_NAMES: &[&str] = &[
 ];
 
 /// The facts from which the cost of an expression is bounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// The number of nodes of the syntax tree.
-    pub(super) nodes: usize,
-    /// How deep comprehensions nest.
-    pub(super) depth: usize,
     /// Whether `oldSelf` is looked at.
     pub(super) uses_old_self: bool,
+    /// Where texts are put together, if they are.
+    text: Option<Place>,
+    /// By how much constants can multiply the length of a text.
+    factor: usize,
+    /// How often a text can be multiplied by another one.
+    products: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Outside,
+    InLoops,
 }
 
 impl Shape {
-    /// An upper bound of the steps where no collection has more than `largest` members.
-    pub(super) fn steps(self, largest: usize) -> usize {
-        let power = u32::try_from(self.depth).unwrap_or(u32::MAX);
-        self.nodes.saturating_mul(largest.max(1).saturating_pow(power))
+    const NEW: Self = Self { uses_old_self: false, text: None, factor: 1, products: 0 };
+
+    /// An upper bound of the bytes of a text that the expression makes of texts and lists up to `largest`.
+    pub(super) fn text_bytes(self, largest: usize) -> usize {
+        let largest = largest.max(1);
+        let bytes = largest.saturating_mul(self.factor).saturating_mul(largest.saturating_pow(self.products));
+        self.text.map_or(0, |_| bytes)
+    }
+
+    /// The same for each turn of a loop.
+    pub(super) fn turn_bytes(self, largest: usize) -> usize {
+        if self.text == Some(Place::InLoops) { self.text_bytes(largest) } else { 0 }
+    }
+
+    fn call(&mut self, call: &CallExpr, in_loop: bool) {
+        let factor = match (call.func_name.as_str(), &call.args[..]) {
+            ("replace", [from, to, ..]) => {
+                literal_bytes(to).map(|to| to.div_ceil(literal_bytes(from).unwrap_or(1).max(1)).max(1))
+            }
+            ("join", [separator]) => literal_bytes(separator).map(|separator| separator + 1),
+            // `map` and `filter` add to their result, which is no text.
+            (operators::ADD, [IdedExpr { expr: Expr::Ident(name), .. }, _]) if name.starts_with('@') => return,
+            ("format" | operators::ADD, _) => Some(1),
+            _ => return,
+        };
+        if in_loop {
+            self.text = Some(Place::InLoops);
+        } else {
+            self.text = self.text.or(Some(Place::Outside));
+        }
+        match factor {
+            Some(factor) => self.factor = self.factor.saturating_mul(factor),
+            None => self.products += 1,
+        }
+    }
+}
+
+fn literal_bytes(node: &IdedExpr) -> Option<usize> {
+    match &node.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner().len()),
+        _ => None,
     }
 }
 
@@ -72,70 +114,14 @@ pub(super) enum CheckError {
     Undeclared(String),
     #[error("undefined field '{0}'")]
     UndefinedField(String),
-    #[error("comprehensions nest deeper than {COMPREHENSION_DEPTH_MAX}")]
-    TooDeep,
-}
-
-/// Writes `a.?b` as `a[?'b']`: the interpreter is right about absent members only there.
-pub(super) fn normalize(node: &mut IdedExpr) {
-    match &mut node.expr {
-        Expr::Call(call) => {
-            if call.func_name == operators::OPT_SELECT {
-                operators::OPT_INDEX.clone_into(&mut call.func_name);
-            }
-            call.target.iter_mut().map(|target| &mut **target).chain(&mut call.args).for_each(normalize);
-        }
-        Expr::Select(select) => {
-            normalize(&mut select.operand);
-            // A member of what may be absent may be absent as well.
-            if !select.test && yields_optional(&select.operand) {
-                let name = LiteralValue::String(select.field.as_str().into());
-                let name = IdedExpr { id: node.id, expr: Expr::Literal(name) };
-                let args = vec![std::mem::take(&mut *select.operand), name];
-                let func_name = operators::OPT_INDEX.to_owned();
-                node.expr = Expr::Call(CallExpr { func_name, target: None, args });
-            }
-        }
-        Expr::List(list) => list.elements.iter_mut().for_each(normalize),
-        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| normalize_entry(&mut entry.expr)),
-        Expr::Struct(fields) => fields.entries.iter_mut().for_each(|entry| normalize_entry(&mut entry.expr)),
-        Expr::Comprehension(loops) => {
-            let loops = &mut **loops;
-            let parts = [
-                &mut loops.iter_range,
-                &mut loops.accu_init,
-                &mut loops.loop_cond,
-                &mut loops.loop_step,
-                &mut loops.result,
-            ];
-            parts.into_iter().for_each(normalize);
-        }
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
-    }
-}
-
-fn yields_optional(node: &IdedExpr) -> bool {
-    match &node.expr {
-        Expr::Call(call) if call.func_name == operators::OPT_INDEX => true,
-        Expr::Call(call) if call.func_name == operators::INDEX => call.args.first().is_some_and(yields_optional),
-        _ => false,
-    }
-}
-
-fn normalize_entry(entry: &mut EntryExpr) {
-    match entry {
-        EntryExpr::StructField(field) => normalize(&mut field.value),
-        EntryExpr::MapEntry(entry) => {
-            normalize(&mut entry.key);
-            normalize(&mut entry.value);
-        }
-    }
+    #[error("messages cannot be made here")]
+    Struct,
 }
 
 /// Checks the names and the fields of an expression and measures it.
 pub(super) fn run(expression: &IdedExpr, schema: &Value) -> Result<Shape, CheckError> {
-    let mut walk = Walk { schema, bound: Vec::new(), shape: Shape::default() };
-    walk.visit(expression, 0)?;
+    let mut walk = Walk { schema, bound: Vec::new(), shape: Shape::NEW, loops: 0 };
+    walk.visit(expression)?;
     Ok(walk.shape)
 }
 
@@ -143,49 +129,49 @@ struct Walk<'a> {
     schema: &'a Value,
     bound: Vec<&'a str>,
     shape: Shape,
+    /// How many loops there are around.
+    loops: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn visit(&mut self, node: &'a IdedExpr, depth: usize) -> Result<(), CheckError> {
-        self.shape.nodes += 1;
-        self.shape.depth = self.shape.depth.max(depth);
-        if depth > COMPREHENSION_DEPTH_MAX {
-            return Err(CheckError::TooDeep);
-        }
+    fn visit(&mut self, node: &'a IdedExpr) -> Result<(), CheckError> {
         match &node.expr {
             Expr::Ident(name) => self.name(name),
             Expr::Select(select) => {
-                self.visit(&select.operand, depth)?;
+                self.visit(&select.operand)?;
                 self.field(node)
             }
             Expr::Call(call) => {
+                self.shape.call(call, self.loops > 0);
                 let target = call.target.as_deref();
-                target.into_iter().chain(&call.args).try_for_each(|part| self.visit(part, depth))
+                target.into_iter().chain(&call.args).try_for_each(|part| self.visit(part))
             }
-            Expr::List(list) => list.elements.iter().try_for_each(|part| self.visit(part, depth)),
-            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr, depth)),
-            Expr::Struct(fields) => fields.entries.iter().try_for_each(|entry| self.entry(&entry.expr, depth)),
+            Expr::List(list) => list.elements.iter().try_for_each(|part| self.visit(part)),
+            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr)),
+            Expr::Struct(_) | Expr::Unspecified => Err(CheckError::Struct),
             Expr::Comprehension(loops) => {
-                self.visit(&loops.iter_range, depth)?;
-                self.visit(&loops.accu_init, depth)?;
+                self.visit(&loops.iter_range)?;
+                self.visit(&loops.accu_init)?;
                 let known = self.bound.len();
                 self.bound.extend([loops.iter_var.as_str(), loops.accu_var.as_str()]);
                 self.bound.extend(loops.iter_var2.as_deref());
                 let parts = [&loops.loop_cond, &loops.loop_step, &loops.result];
-                let outcome = parts.into_iter().try_for_each(|part| self.visit(part, depth + 1));
+                self.loops += 1;
+                let outcome = parts.into_iter().try_for_each(|part| self.visit(part));
+                self.loops -= 1;
                 self.bound.truncate(known);
                 outcome
             }
-            Expr::Literal(_) | Expr::Unspecified => Ok(()),
+            Expr::Literal(_) => Ok(()),
         }
     }
 
-    fn entry(&mut self, entry: &'a EntryExpr, depth: usize) -> Result<(), CheckError> {
+    fn entry(&mut self, entry: &'a EntryExpr) -> Result<(), CheckError> {
         match entry {
-            EntryExpr::StructField(field) => self.visit(&field.value, depth),
+            EntryExpr::StructField(field) => self.visit(&field.value),
             EntryExpr::MapEntry(entry) => {
-                self.visit(&entry.key, depth)?;
-                self.visit(&entry.value, depth)
+                self.visit(&entry.key)?;
+                self.visit(&entry.value)
             }
         }
     }

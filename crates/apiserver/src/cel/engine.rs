@@ -1,34 +1,44 @@
 //! The one door to the CEL library: compile, evaluate, limit.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
-    time::Duration,
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue, parser::Parser},
+    cel::{
+        Context, ExecutionError, FunctionContext, IdedExpr, Value as CelValue, objects::OptionalValue, parser::Parser,
+    },
 };
 
-use super::check;
+use super::{check, rewrite};
 
 /// The longest accepted expression.
 const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
-/// Steps up to which an expression is evaluated on the caller's thread.
-const STEPS_INLINE_MAX: usize = 1_000_000;
-/// How long an expression may run that could take more steps than that.
-const EVALUATION_TIME_MAX: Duration = Duration::from_millis(500);
-/// How many expressions may be running beyond their time; more are refused at once.
-const RUNAWAYS_MAX: usize = 2;
-
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// What an expression may spend: a turn of a loop costs [`STEP_COST`] and the bytes of text that it may make.
+const BUDGET: usize = 256 << 20;
+/// What a turn of a loop costs.
+const STEP_COST: usize = 1 << 10;
+/// What an item of a list costs that is being made: the interpreter copies the list at every turn.
+const ITEM_COST: usize = 16;
+/// The longest text that an expression may make.
+const TEXT_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
     static LIBRARY: Context<'static> = library();
+    static ACCOUNT: Cell<Account> = const { Cell::new(Account { left: 0, turn_bytes: 0, collected: 0 }) };
+}
+
+/// What the expression that runs on this thread may still spend.
+#[derive(Clone, Copy)]
+struct Account {
+    left: usize,
+    /// The bytes of text that a turn of a loop may make.
+    turn_bytes: usize,
+    /// The items that loops have put into lists.
+    collected: usize,
 }
 
 /// The names of types that rules compare with `type(x)`.
@@ -41,7 +51,19 @@ fn library() -> Context<'static> {
         library.add_variable_from_value(*name, (*name).to_owned());
     }
     library.add_function("type", |value: CelValue| type_name(&value).to_owned());
+    library.add_function(rewrite::STEP, |context: &FunctionContext<'_, '_>| turn(context, 0));
+    library.add_function(rewrite::COLLECT, |context: &FunctionContext<'_, '_>| turn(context, 1));
     library
+}
+
+/// Pays for a turn of a loop. The interpreter cannot be stopped from outside, so loops stop themselves.
+fn turn(context: &FunctionContext<'_, '_>, items: usize) -> Result<CelValue, ExecutionError> {
+    let mut account = ACCOUNT.get();
+    account.collected += items;
+    let copied = account.collected.saturating_mul(items).saturating_mul(ITEM_COST + account.turn_bytes);
+    account.left = account.left.saturating_sub(STEP_COST + account.turn_bytes).saturating_sub(copied);
+    ACCOUNT.set(account);
+    if account.left == 0 { Err(context.error("the budget is spent")) } else { Ok(CelValue::Bool(true)) }
 }
 
 fn type_name(value: &CelValue) -> &'static str {
@@ -115,8 +137,8 @@ impl Program {
         }
         let parser = Parser::new().enable_optional_syntax(true);
         let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
-        check::normalize(&mut inner);
         let shape = check::run(&inner, schema).map_err(|error| format!("compilation failed: {error}"))?;
+        rewrite::run(&mut inner);
         Ok(Self { inner: Arc::new(inner), shape })
     }
 
@@ -127,31 +149,19 @@ impl Program {
 
     /// Evaluates the expression.
     pub(super) fn evaluate(&self, scope: &Scope) -> Result<Answer, EvaluationError> {
-        if self.shape.steps(scope.largest) <= STEPS_INLINE_MAX {
-            return run(&self.inner, scope);
-        }
-        self.evaluate_apart(scope.clone())
-    }
-
-    /// The interpreter cannot be interrupted, so what may take long runs on a thread that can be left behind.
-    fn evaluate_apart(&self, scope: Scope) -> Result<Answer, EvaluationError> {
-        if RUNNING.fetch_add(1, Ordering::SeqCst) >= RUNAWAYS_MAX {
-            RUNNING.fetch_sub(1, Ordering::SeqCst);
+        let text_bytes = self.shape.text_bytes(scope.largest);
+        if text_bytes > TEXT_BYTES_MAX {
             return Err(EvaluationError::CostLimit);
         }
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let program = Arc::clone(&self.inner);
-        let spawned = std::thread::Builder::new().name("cel".into()).spawn(move || {
-            let answer = run(&program, &scope);
-            RUNNING.fetch_sub(1, Ordering::SeqCst);
-            // The caller may have given up; nobody misses the answer then.
-            let _ = sender.send(answer);
-        });
-        if spawned.is_err() {
-            RUNNING.fetch_sub(1, Ordering::SeqCst);
+        let turn_bytes = self.shape.turn_bytes(scope.largest);
+        ACCOUNT.set(Account { left: BUDGET, turn_bytes, collected: 0 });
+        // A rule must not take the server down, whatever the interpreter makes of it.
+        let answer = catch_unwind(AssertUnwindSafe(|| run(&self.inner, scope)));
+        // An error in a loop may have been swallowed by an alternative.
+        if ACCOUNT.get().left == 0 {
             return Err(EvaluationError::CostLimit);
         }
-        receiver.recv_timeout(EVALUATION_TIME_MAX).unwrap_or(Err(EvaluationError::CostLimit))
+        answer.unwrap_or_else(|_| Err(EvaluationError::Failed("the interpreter failed".to_owned())))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod check;
 mod engine;
+mod rewrite;
 mod rule;
 mod tree;
 mod value;

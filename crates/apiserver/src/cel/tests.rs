@@ -236,3 +236,29 @@ fn the_functions_that_rules_use_are_there() {
         check(spec(&format!("!({expression})")), new.clone(), None, &[&format!("spec: failed rule: !({expression})")]);
     }
 }
+
+#[test]
+fn texts_cannot_grow_without_bound() {
+    let schema = |rule: &str| {
+        json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "l": {"type": "array", "items": {"type": "string"}}},
+            "x-kubernetes-validations": [{"rule": rule}]})
+    };
+    let long = "a".repeat(100_000);
+    let new = json!({"a": long, "b": long, "l": vec!["x"; 50_000]});
+    for rule in
+        ["self.a.replace('a', self.b) == ''", "self.l.join(self.a) == ''", "self.l.map(x, x + self.a).size() == 0"]
+    {
+        let findings = rules(schema(rule)).check(&json!({"spec": new}), None);
+        assert!(texts(&findings.violations)[0].contains("actual cost limit exceeded"), "{rule}");
+    }
+    let usual = "self.a.replace('.', '-').replace('_', '-').replace('aa', 'b') != '' && self.l.all(x, x == 'x')";
+    check(schema(usual), new, None, &[]);
+    let many = json!({"l": vec!["some-item"; 2_000]});
+    check(schema("self.l.map(x, x.size()).size() == 2000 && self.l.filter(x, x == '').size() == 0"), many, None, &[]);
+}
+
+#[test]
+fn what_the_interpreter_cannot_do_is_refused() {
+    let errors = Rules::compile(&spec_schema(integers(json!({"rule": "Type{a: 1} == self"})))).unwrap_err();
+    assert_eq!(errors.len(), 1);
+}

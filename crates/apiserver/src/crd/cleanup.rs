@@ -101,6 +101,7 @@ async fn delete_objects(
         terminating("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
     );
     if definition != before {
+        conditions::own(&before, &mut definition);
         settle(store.commit(vec![Write::update(key, entry.modified, json_bytes(&definition))]).await)?;
         return Ok(Step::Again);
     }

@@ -1,9 +1,23 @@
 //! The conditions of a definition.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use windlass_merge::managed::{self, Manager, Write};
+use windlass_schema::builtin;
 
-use super::definition::Condition;
+use super::definition::{Condition, GROUP, RESOURCE};
 use crate::object::now;
+
+/// Notes that the server itself wrote the status.
+pub(super) fn own(before: &Value, after: &mut Value) {
+    let kind = builtin().find(GROUP, "v1", RESOURCE).expect("definitions are a built-in kind");
+    let api_version = kind.api_version();
+    let manager =
+        Manager { name: "kube-apiserver", api_version: &api_version, subresource: "status", time: Timestamp::now() };
+    if let Err(error) = managed::update(&Write::new(manager, Some(&kind.schema)), Some(before), after) {
+        tracing::warn!(%error, "the owner of the status of a definition was not noted");
+    }
+}
 
 /// Writes a condition; its time changes with its status only.
 pub(super) fn set(definition: &mut Value, mut condition: Condition) {

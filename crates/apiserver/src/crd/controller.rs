@@ -162,8 +162,9 @@ impl Controller {
         let accepted = names::accept(&definition, &self.taken(&definition));
         let may_serve = definition.is("Established") || accepted.condition.status == "True";
         let served = may_serve && self.serve(&object, &definition, &accepted);
-        let next = with_status(&object, &definition, accepted, served);
+        let mut next = with_status(&object, &definition, accepted, served);
         if next != object {
+            conditions::own(&object, &mut next);
             // Discovery, OpenAPI and the handlers know the kind by now: whoever sees the condition can rely on it.
             match self.store.commit(vec![Write::update(&key, entry.modified, json_bytes(&next))]).await {
                 Ok(_) => self.hold(name, &Definition::read(&next).unwrap_or(definition.clone())),

@@ -4,6 +4,7 @@ mod cleanup;
 mod conditions;
 mod controller;
 pub(crate) mod definition;
+mod embedded;
 mod kind;
 mod names;
 pub(crate) mod resource;

@@ -3,7 +3,10 @@
 use serde_json::Value;
 use windlass_schema::{ErrorKind, FieldError};
 
-use super::kind::{Conversion, CustomKind};
+use super::{
+    embedded,
+    kind::{Conversion, CustomKind},
+};
 use crate::{
     ApiError,
     cel::{Violation, ViolationKind},
@@ -38,6 +41,7 @@ pub(crate) fn validate(kind: &Served, custom: &CustomKind, object: &Value, old: 
     }
     errors.extend(kind.schema.validate(object, old, ""));
     errors.extend(custom.scale.iter().flat_map(|scale| scale.validate(object)));
+    errors.extend(embedded::validate(&kind.schema, object, ""));
     with_rules(custom, object, old, errors)
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn create(object: &Value) -> Vec<FieldError> {
         Ok(definition) => definition,
         Err(error) => return vec![FieldError::invalid("spec", Value::Null, error.to_string())],
     };
-    let mut errors = common(&definition, object);
+    let mut errors = common(&definition, object, None);
     let wanted = format!("{}.{}", definition.spec.names.plural, definition.spec.group);
     if definition.metadata.name != wanted {
         let detail = "must be spec.names.plural+\".\"+spec.group";
@@ -31,7 +31,7 @@ pub(crate) fn create(object: &Value) -> Vec<FieldError> {
 /// What is wrong with a changed definition.
 pub(crate) fn update(object: &Value, old: &Value) -> Vec<FieldError> {
     let (Ok(definition), Ok(old)) = (Definition::read(object), Definition::read(old)) else { return create(object) };
-    let mut errors = common(&definition, object);
+    let mut errors = common(&definition, object, Some(&old));
     let mut fixed = |path: &str, new: &str, old: &str| {
         if new != old {
             errors.push(FieldError::invalid(path, new, "field is immutable"));
@@ -46,7 +46,7 @@ pub(crate) fn update(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn common(definition: &Definition, object: &Value) -> Vec<FieldError> {
+fn common(definition: &Definition, object: &Value, old: Option<&Definition>) -> Vec<FieldError> {
     let spec = &definition.spec;
     let mut errors = group(spec);
     match spec.scope.as_str() {
@@ -58,7 +58,7 @@ fn common(definition: &Definition, object: &Value) -> Vec<FieldError> {
         let detail = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
-    errors.extend(versions(spec, object));
+    errors.extend(versions(spec, object, old));
     errors.extend(required_names(&spec.names));
     errors.extend(names(&spec.names, "spec.names"));
     errors.extend(spec.conversion.as_ref().map(conversion).unwrap_or_default());
@@ -78,7 +78,7 @@ fn group(spec: &Spec) -> Vec<FieldError> {
     vec![FieldError::invalid("spec.group", group, problem)]
 }
 
-fn versions(spec: &Spec, object: &Value) -> Vec<FieldError> {
+fn versions(spec: &Spec, object: &Value, old: Option<&Definition>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let raw = object.pointer("/spec/versions").cloned().unwrap_or_default();
     for (index, version) in spec.versions.iter().enumerate() {
@@ -86,7 +86,8 @@ fn versions(spec: &Spec, object: &Value) -> Vec<FieldError> {
         if let Some(problem) = label_problem(&version.name) {
             errors.push(FieldError::invalid(format!("{path}.name"), version.name.clone(), problem));
         }
-        errors.extend(validate_version::run(version, &path));
+        let known = old.and_then(|old| old.spec.versions.iter().find(|known| known.name == version.name));
+        errors.extend(validate_version::run(version, known, &path));
     }
     let mut seen: Vec<&str> = spec.versions.iter().map(|version| version.name.as_str()).collect();
     seen.sort_unstable();

@@ -1,3 +1,5 @@
+//! Definitions that are accepted and definitions that are not.
+
 use serde_json::json;
 
 use super::*;
@@ -120,4 +122,14 @@ fn groups_of_kubernetes_need_an_approval() {
         },
         &["metadata.annotations[api-approved.kubernetes.io]"],
     );
+}
+
+#[test]
+fn a_changed_schema_is_checked_again() {
+    let old = definition();
+    let mut new = old.clone();
+    new["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{"rule": "self.size >"}]);
+    assert_eq!(update(&new, &old).len(), 1);
+    assert_eq!(update(&old, &old), vec![]);
 }

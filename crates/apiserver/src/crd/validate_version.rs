@@ -39,10 +39,13 @@ const ROOT_WORDS: [&str; 24] = [
     "x-kubernetes-embedded-resource",
 ];
 
-/// What is wrong with a version.
-pub(super) fn run(version: &Version, path: &str) -> Vec<FieldError> {
+/// What is wrong with a version; `old` is what it was before an update.
+pub(super) fn run(version: &Version, old: Option<&Version>, path: &str) -> Vec<FieldError> {
     let mut errors = deprecation(version, path);
-    errors.extend(schema(version, path));
+    // Hundreds of rules are not compiled again for a new label.
+    if raw_schema(version).is_none() || old.and_then(raw_schema) != raw_schema(version) {
+        errors.extend(schema(version, path));
+    }
     if let Some(scale) = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref()) {
         errors.extend(scale_paths(scale, &format!("{path}.subresources.scale")));
     }
@@ -65,9 +68,13 @@ fn deprecation(version: &Version, path: &str) -> Vec<FieldError> {
     vec![FieldError::invalid(format!("{path}.deprecationWarning"), warning.clone(), problem)]
 }
 
+fn raw_schema(version: &Version) -> Option<&Value> {
+    version.schema.as_ref()?.open_api_v3_schema.as_ref()
+}
+
 fn schema(version: &Version, path: &str) -> Vec<FieldError> {
     let path = format!("{path}.schema.openAPIV3Schema");
-    let Some(raw) = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref()) else {
+    let Some(raw) = raw_schema(version) else {
         return vec![FieldError::required(path, "schemas are required")];
     };
     let mut errors = root(version, raw, &path);
@@ -176,9 +183,7 @@ fn printer_column(raw: &Value, path: &str) -> Vec<FieldError> {
 
 fn selectable_fields(version: &Version, path: &str) -> Vec<FieldError> {
     let fields = &version.selectable_fields;
-    let Some(raw) = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref()) else {
-        return Vec::new();
-    };
+    let Some(raw) = raw_schema(version) else { return Vec::new() };
     let mut errors = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     for (index, field) in fields.iter().enumerate() {

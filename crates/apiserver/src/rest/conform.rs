@@ -1,6 +1,7 @@
 //! Objects as their kind has them: known fields only, in canonical form, with defaults.
 
 use serde_json::Value;
+use windlass_schema::TypeError;
 
 use crate::{
     ApiError,
@@ -39,18 +40,29 @@ pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiErr
 
 /// The object in canonical form, and the paths of the fields that its kind does not have.
 pub(crate) fn read(kind: &Served, mut object: Value) -> Result<(Value, Vec<String>), ApiError> {
-    if kind.custom().is_some() {
-        let unknown = prune(kind, &mut object);
-        return Ok((object, unknown));
-    }
-    match windlass_schema::conform(&kind.definition, object) {
-        Ok(conformed) => Ok((conformed.object, conformed.unknown)),
-        Err(why) => Err(ApiError::bad_request(format!(
+    let unreadable = |why: TypeError| {
+        ApiError::bad_request(format!(
             "{name} in version {:?} cannot be handled as a {name}: {why}",
             kind.version,
             name = kind.kind().kind,
-        ))),
+        ))
+    };
+    if kind.custom().is_some() {
+        let mut unknown = read_metadata(&mut object).map_err(unreadable)?;
+        unknown.extend(prune(kind, &mut object));
+        return Ok((object, unknown));
     }
+    let conformed = windlass_schema::conform(&kind.definition, object).map_err(unreadable)?;
+    Ok((conformed.object, conformed.unknown))
+}
+
+/// The metadata of custom objects is that of all objects, whatever their schema says.
+fn read_metadata(object: &mut Value) -> Result<Vec<String>, TypeError> {
+    const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let Some(metadata) = object.get_mut("metadata") else { return Ok(Vec::new()) };
+    let conformed = windlass_schema::conform(OBJECT_META, metadata.take())?;
+    *metadata = conformed.object;
+    Ok(conformed.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
 }
 
 /// The paths of the fields that the kind does not have.

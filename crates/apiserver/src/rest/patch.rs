@@ -64,7 +64,8 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
         return Ok(Changed { object, owned: true });
     }
     let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
-    let object = plain(scope, patch, live)?;
+    let mut object = plain(scope, patch, live)?;
+    conform::check_kind(&scope.kind, &mut object)?;
     let (object, unknown) = conform::read(&scope.kind, object)?;
     input::report(scope, unknown.iter().map(|path| format!("unknown field {path:?}")).collect())?;
     Ok(Changed { object, owned: false })

@@ -143,9 +143,8 @@ fn container_status(container: &Container, before: &PodStatus, done: bool, start
         image,
         ready: !done,
         started: Some(!done),
-        restart_count: known.map_or(0, |known| known.restart_count),
         state: Some(if done { terminated() } else { running() }),
-        ..ContainerStatus::default()
+        ..known.cloned().unwrap_or_default()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Which node a Pod goes to, or why to none.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use kube::ResourceExt;
 
-use super::fit::Load;
+use super::fit::{Footprint, Load};
+use super::loads::Loads;
 use super::{affinity, taints};
 use crate::pods;
 
@@ -26,16 +27,9 @@ pub(crate) struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
-    /// Counts the load of each node.
-    pub(crate) fn new(nodes: &[&'a Node], pods: &[&Pod]) -> Self {
-        let mut loads: HashMap<&str, Load> = HashMap::new();
-        for pod in pods {
-            if let Some(node) = pods::node(pod) {
-                loads.entry(node).or_default().add(pod);
-            }
-        }
-        let load = |node: &Node| loads.get(node.name_any().as_str()).cloned().unwrap_or_default();
-        Self { nodes: nodes.iter().map(|node| (*node, load(node))).collect() }
+    /// The nodes with their loads.
+    pub(crate) fn new(nodes: &[&'a Node], loads: &Loads) -> Self {
+        Self { nodes: nodes.iter().map(|node| (*node, loads.of(node))).collect() }
     }
 
     /// Decides about one Pod.
@@ -44,10 +38,14 @@ impl<'a> Board<'a> {
         if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
             return Decision::Gated;
         }
+        let footprint = Footprint::of(spec);
         let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
         let mut admitted = vec![];
         for (node, load) in &self.nodes {
-            let reasons = refuse(spec, node, load);
+            let mut reasons: Vec<String> = refuse(spec, node).into_iter().collect();
+            if reasons.is_empty() {
+                reasons = load.refusals(&footprint, node);
+            }
             if reasons.is_empty() {
                 admitted.push((node, load));
             }
@@ -68,7 +66,8 @@ fn is_ours(pod: &Pod, spec: &PodSpec) -> bool {
     scheduler == "default-scheduler" && pods::node(pod).is_none() && pods::is_active(pod)
 }
 
-fn refuse(spec: &PodSpec, node: &Node, load: &Load) -> Vec<String> {
+/// Why the node is not for this Pod, however much room it has.
+fn refuse(spec: &PodSpec, node: &Node) -> Option<String> {
     let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
     if unschedulable {
         let taint = k8s_openapi::api::core::v1::Taint {
@@ -78,17 +77,14 @@ fn refuse(spec: &PodSpec, node: &Node, load: &Load) -> Vec<String> {
         };
         let tolerated = spec.tolerations.iter().flatten().any(|toleration| taints::tolerates(toleration, &taint));
         if !tolerated {
-            return vec!["node(s) were unschedulable".to_owned()];
+            return Some("node(s) were unschedulable".to_owned());
         }
     }
     if let Some(taint) = taints::untolerated(spec, node) {
         let value = taint.value.as_deref().unwrap_or_default();
-        return vec![format!("node(s) had untolerated taint {{{}: {value}}}", taint.key)];
+        return Some(format!("node(s) had untolerated taint {{{}: {value}}}", taint.key));
     }
-    if !affinity::admits(spec, node) {
-        return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
-    }
-    load.refusals(spec, node)
+    (!affinity::admits(spec, node)).then(|| "node(s) didn't match Pod's node affinity/selector".to_owned())
 }
 
 fn explain(nodes: usize, refusals: &BTreeMap<String, usize>) -> String {
@@ -122,8 +118,13 @@ mod tests {
     }
 
     fn check(nodes: &[Node], placed: &[Pod], pod: &Pod, expect: Decision) {
-        let board = Board::new(&nodes.iter().collect::<Vec<_>>(), &placed.iter().collect::<Vec<_>>());
-        assert_eq!(board.decide(pod), expect);
+        let mut loads = Loads::default();
+        for (number, pod) in placed.iter().enumerate() {
+            let mut pod = pod.clone();
+            pod.metadata.uid = Some(number.to_string());
+            loads.place(&pod, pods::node(&pod).unwrap());
+        }
+        assert_eq!(Board::new(&nodes.iter().collect::<Vec<_>>(), &loads).decide(pod), expect);
     }
 
     fn refused(message: &str) -> Decision {

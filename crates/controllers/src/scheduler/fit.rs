@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Node, PodSpec};
 
-use crate::pods;
 use crate::quantity::Amount;
 
 /// Amounts by name of the resource.
-pub(crate) type Resources = BTreeMap<String, Amount>;
+type Resources = BTreeMap<String, Amount>;
 
-/// What the Pods that are on a node take.
+/// What one Pod takes of a node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct Footprint {
     requests: Resources,
     ports: Vec<HostPort>,
 }
@@ -24,46 +23,71 @@ struct HostPort {
     number: i32,
 }
 
+impl Footprint {
+    /// What a Pod with this spec takes.
+    pub(crate) fn of(spec: &PodSpec) -> Self {
+        Self { requests: requests(spec), ports: host_ports(spec) }
+    }
+}
+
+/// What the Pods that are on a node take together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load {
+    requests: Resources,
+    ports: Vec<HostPort>,
+}
+
 impl Load {
-    /// Adds a Pod that is bound to the node.
-    pub(crate) fn add(&mut self, pod: &Pod) {
-        let Some(spec) = pod.spec.as_ref().filter(|_| !pods::is_finished(pod)) else { return };
-        for (name, amount) in requests(spec) {
-            let sum = self.requests.entry(name).or_default();
-            *sum = *sum + amount;
+    /// Adds a Pod.
+    pub(crate) fn add(&mut self, pod: &Footprint) {
+        for (name, amount) in &pod.requests {
+            let sum = self.requests.entry(name.clone()).or_default();
+            *sum = *sum + *amount;
         }
-        self.ports.extend(host_ports(spec));
+        self.ports.extend(pod.ports.iter().cloned());
+    }
+
+    /// Takes a Pod away.
+    pub(crate) fn remove(&mut self, pod: &Footprint) {
+        for (name, amount) in &pod.requests {
+            let sum = self.requests.entry(name.clone()).or_default();
+            *sum = *sum - *amount;
+        }
+        for port in &pod.ports {
+            if let Some(index) = self.ports.iter().position(|taken| taken == port) {
+                self.ports.swap_remove(index);
+            }
+        }
     }
 
     /// Why the node has no room for the Pod; empty if it has.
-    pub(crate) fn refusals(&self, spec: &PodSpec, node: &Node) -> Vec<String> {
+    pub(crate) fn refusals(&self, pod: &Footprint, node: &Node) -> Vec<String> {
         let mut reasons = vec![];
-        let wanted = host_ports(spec);
-        if wanted.iter().any(|port| self.ports.iter().any(|taken| clash(port, taken))) {
+        if pod.ports.iter().any(|port| self.ports.iter().any(|taken| clash(port, taken))) {
             reasons.push("node(s) didn't have free ports for the requested pod ports".to_owned());
         }
         let status = node.status.as_ref();
         let allocatable = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
-        for (name, amount) in requests(spec) {
-            let limit = allocatable.and_then(|allocatable| allocatable.get(&name)).map(Amount::from);
+        for (name, amount) in &pod.requests {
+            let limit = allocatable.and_then(|allocatable| allocatable.get(name)).map(Amount::from);
             // A node that says nothing about pods has room for any number; other resources must be there to be used.
             let Some(limit) = limit.or((name != "pods").then_some(Amount::default())) else { continue };
-            let used = self.requests.get(&name).copied().unwrap_or_default();
-            if amount > Amount::default() && used + amount > limit {
+            let used = self.requests.get(name).copied().unwrap_or_default();
+            if *amount > Amount::default() && used + *amount > limit {
                 reasons.push(if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") });
             }
         }
         reasons
     }
 
-    /// The share of the node in use by its most used resource, to spread Pods; in thousandths.
+    /// How many Pods there are, to spread them.
     pub(crate) fn pods(&self) -> Amount {
         self.requests.get("pods").copied().unwrap_or_default()
     }
 }
 
 /// What the Pod asks for: its containers together, or one init container if that asks for more, and one Pod.
-pub(crate) fn requests(spec: &PodSpec) -> Resources {
+fn requests(spec: &PodSpec) -> Resources {
     let mut total = Resources::from([("pods".to_owned(), Amount::units(1))]);
     let of = |container: &Container| container.resources.as_ref().and_then(|r| r.requests.clone()).unwrap_or_default();
     let mut add = |name: String, amount: Amount| {

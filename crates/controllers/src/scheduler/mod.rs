@@ -3,10 +3,10 @@
 mod affinity;
 mod decide;
 mod fit;
+mod loads;
 mod taints;
 
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition};
@@ -18,34 +18,41 @@ use windlass_runtime::{Action, Attempt, Change, Controller, Error, Event, Inform
 use crate::actor::{Actor, is_gone};
 use crate::pods;
 use decide::{Board, Decision};
+use loads::Loads;
 
 pub(crate) use affinity::admits;
 pub(crate) use taints::untolerated;
 
-/// Adds the scheduler to the manager. One worker: each decision sees the one before.
+/// Adds the scheduler to the manager. Decisions are made one after the other, bindings are written side by side.
 pub(crate) fn add(manager: &mut Manager) {
     let nodes = manager.informers().all::<Node>();
     let pods = manager.informers().all::<Pod>();
+    let loads = Arc::new(Mutex::<Loads>::default());
     let process = Scheduler {
         actor: Actor::new(manager, "default-scheduler"),
         nodes: nodes.clone(),
         pods: pods.clone(),
-        assumed: Mutex::default(),
+        loads: loads.clone(),
     };
     let (waiting, waiting_too) = (pods.clone(), pods.clone());
     let controller = Controller::keyed(manager, "scheduler", process)
-        .workers(1)
+        .workers(WORKERS)
         .on(&nodes, move |change| if matters(change) { unbound(&waiting) } else { vec![] })
-        .on(&pods, move |change| concerned(change, &waiting_too));
+        .on(&pods, move |change| {
+            loads.lock().expect("no code that can panic runs under this lock").observe(change);
+            concerned(change, &waiting_too)
+        });
     manager.add(controller);
 }
+
+/// How many Pods are bound at the same time.
+const WORKERS: usize = 8;
 
 struct Scheduler {
     actor: Actor,
     nodes: Informer<Node>,
     pods: Informer<Pod>,
-    /// Pods that were bound while the cache does not know it yet, by UID.
-    assumed: Mutex<HashMap<String, String>>,
+    loads: Arc<Mutex<Loads>>,
 }
 
 impl Process for Scheduler {
@@ -73,26 +80,23 @@ impl Process for Scheduler {
 }
 
 impl Scheduler {
-    /// The decision, unless the Pod is bound already and only the cache does not know.
+    /// The decision, which takes its place at once; none for a Pod that has a place already.
     fn decide(&self, pod: &Pod) -> Option<Decision> {
-        let mut assumed = self.assumed.lock().expect("no code that can panic runs under this lock");
-        assumed.retain(|uid, _| self.pods.by_uid(uid).is_some_and(|pod| pods::node(&pod).is_none()));
-        if assumed.contains_key(&pod.uid().unwrap_or_default()) {
+        let nodes = self.nodes.filter(|node| node.metadata.deletion_timestamp.is_none());
+        let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
+        let mut loads = self.loads();
+        if loads.has(pod) {
             return None;
         }
-        let nodes = self.nodes.filter(|node| node.metadata.deletion_timestamp.is_none());
-        let placed = self.pods.filter(|pod| pods::node(pod).is_some());
-        let binding: Vec<Pod> = assumed
-            .iter()
-            .filter_map(|(uid, node)| {
-                let mut pod = Pod::clone(&*self.pods.by_uid(uid)?);
-                pod.spec.get_or_insert_default().node_name = Some(node.clone());
-                Some(pod)
-            })
-            .collect();
-        let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
-        let placed: Vec<&Pod> = placed.iter().map(|pod| &**pod).chain(&binding).collect();
-        Some(Board::new(&nodes, &placed).decide(pod))
+        let decision = Board::new(&nodes, &loads).decide(pod);
+        if let Decision::Bind(node) = &decision {
+            loads.place(pod, node);
+        }
+        Some(decision)
+    }
+
+    fn loads(&self) -> MutexGuard<'_, Loads> {
+        self.loads.lock().expect("no code that can panic runs under this lock")
     }
 
     async fn bind(&self, pod: &Pod, node: &str) -> Result<(), kube::Error> {
@@ -112,13 +116,9 @@ impl Scheduler {
         let api = self.actor.api::<Pod>(pod.namespace().as_deref());
         let bound: Result<Status, _> =
             api.create_subresource("binding", &pod.name_any(), &self.actor.post(), &binding).await;
-        match bound {
-            Ok(_) => {
-                let mut assumed = self.assumed.lock().expect("no code that can panic runs under this lock");
-                assumed.insert(pod.uid().unwrap_or_default(), node.to_owned());
-            }
-            Err(error) if is_gone(&error) => return Ok(()),
-            Err(error) => return Err(error),
+        if let Err(error) = bound {
+            self.loads().remove(&pod.uid().unwrap_or_default());
+            return if is_gone(&error) { Ok(()) } else { Err(error) };
         }
         let place = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
         self.actor.tell(pod, Event::normal("Scheduled", format!("Successfully assigned {place} to {node}")));

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
+use crate::low_port;
 use crate::sandbox::{ExecSpec, Launcher, Process, Report};
 
 /// What of a program's output is kept to explain its failure.
@@ -103,7 +104,7 @@ impl Inside {
             None => self.address,
         };
         let address = SocketAddr::from((host, port));
-        match tokio::time::timeout(limit, TcpStream::connect(address)).await {
+        match tokio::time::timeout(limit, low_port::connect(address)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(format!("dial tcp {address}: {error}")),
             Err(_) => Err(format!("dial tcp {address}: i/o timeout")),

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::routes::Route;
+use crate::low_port;
 
 /// Connections that one address carries at once; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 4096;
@@ -45,7 +46,7 @@ async fn carry(mut client_stream: TcpStream, client: SocketAddr, route: &Route, 
     let first = if route.sticky { position(client.ip(), count) } else { next.fetch_add(1, Ordering::Relaxed) };
     for attempt in 0..count {
         let backend = route.backends[(first.wrapping_add(attempt)) % count];
-        let connected = tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect(backend)).await;
+        let connected = tokio::time::timeout(CONNECT_LIMIT, low_port::connect(backend)).await;
         let Ok(Ok(mut backend_stream)) = connected else { continue };
         let _ = (client_stream.set_nodelay(true), backend_stream.set_nodelay(true));
         // Either side may end it at any time; that is no news.

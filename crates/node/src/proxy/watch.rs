@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::forward;
 use super::routes::{Key, Route, World, key};
 use crate::context::Context;
+use crate::low_port;
 
 /// Serves all Services until told to stop.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -100,7 +101,7 @@ impl Listeners {
 
     async fn listen(&mut self, context: &Context, world: &World, address: SocketAddrV4, route: Route) {
         let service = route.service.clone();
-        match TcpListener::bind(address).await {
+        match bind(context, world, address, &service).await {
             Ok(listener) => {
                 let (route, receiver) = watch::channel(Arc::new(route));
                 let task = tokio::spawn(forward::serve(listener, receiver)).abort_handle();
@@ -116,6 +117,25 @@ impl Listeners {
             }
         }
     }
+}
+
+/// Listens on an address; where its port needs a privilege, on the port that stands in for it.
+async fn bind(context: &Context, world: &World, address: SocketAddrV4, service: &Key) -> io::Result<TcpListener> {
+    let (denied, port) = match (TcpListener::bind(address).await, low_port::stand_in(address.port())) {
+        (Err(error), Some(port)) if error.kind() == io::ErrorKind::PermissionDenied => (error, port),
+        (result, _) => return result,
+    };
+    let other = SocketAddrV4::new(*address.ip(), port);
+    let listener = TcpListener::bind(other).await.map_err(|_| denied)?;
+    if let Some(object) = world.services.get(service) {
+        let message = format!(
+            "{address} is served at {other}: ports below 1024 need a privilege. Pods reach it at both; for programs \
+             outside of Pods allow it with `sysctl net.ipv4.ip_unprivileged_port_start={}` as root",
+            address.port()
+        );
+        context.events.normal(object, None, "PortStandIn", message);
+    }
+    Ok(listener)
 }
 
 fn explain(address: SocketAddrV4, error: &io::Error) -> String {

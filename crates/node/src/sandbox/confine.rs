@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
+use crate::low_port;
 use crate::sys::{self, Answer, Notification};
 
 /// Connections that may be under way at once in one container; more are told to try again.
@@ -120,10 +121,7 @@ impl Confinement {
             Err(error) => return sys::answer(&self.listener, call.id, Answer::Errno(errno_of(&error))),
         };
         if binds {
-            let result = rustix::net::bind(&socket, &address);
-            if let Err(errno) = result {
-                notices.extend(explain_bind(address, errno));
-            }
+            let result = bind(&socket, address, notices);
             sys::answer(&self.listener, call.id, Answer::Errno(result.err().map_or(0, Errno::raw_os_error)));
         } else {
             self.connect(call.id, socket, address);
@@ -137,20 +135,26 @@ impl Confinement {
     }
 
     fn connect(&mut self, id: u64, socket: OwnedFd, address: SocketAddrV4) {
-        if let Err(errno) = source_address(&socket, self.address) {
-            tracing::debug!(%errno, "a socket keeps its own source address");
-        }
+        // A socket that cannot have the Pod's address as its source works as well without.
+        let _ = source_address(&socket, self.address);
         let blocking = set_nonblocking(&socket);
-        let result = rustix::net::connect(&socket, &address);
+        let mut result = rustix::net::connect(&socket, &address);
+        if let Some(port) = low_port::stand_in(address.port()) {
+            if result == Err(Errno::INPROGRESS) && has_failed(&socket) {
+                // The second call reports why the first failed, and makes the socket usable again.
+                result = rustix::net::connect(&socket, &address);
+            }
+            if result == Err(Errno::CONNREFUSED) {
+                result = rustix::net::connect(&socket, &SocketAddrV4::new(*address.ip(), port));
+            }
+        }
         if !blocking || result != Err(Errno::INPROGRESS) {
             if blocking {
                 set_blocking(&socket);
             }
             return sys::answer(&self.listener, id, Answer::Errno(result.err().map_or(0, Errno::raw_os_error)));
         }
-        let mut now = [PollFd::new(&socket, PollFlags::OUT)];
-        let settled = rustix::event::poll(&mut now, Some(&rustix::event::Timespec::default())).unwrap_or(0) > 0;
-        if settled {
+        if is_settled(&socket) {
             finish_connect(self.listener.as_fd(), id, socket.as_fd());
         } else if self.pending.len() < PENDING_MAX {
             self.pending.push(Pending { id, socket });
@@ -159,6 +163,40 @@ impl Confinement {
             sys::answer(&self.listener, id, Answer::Errno(libc::EAGAIN));
         }
     }
+}
+
+/// Binds, or takes the port that stands in for one that needs a privilege.
+fn bind(socket: &OwnedFd, address: SocketAddrV4, notices: &mut Vec<String>) -> Result<(), Errno> {
+    let (errno, stand_in) = match (rustix::net::bind(socket, &address), low_port::stand_in(address.port())) {
+        (Ok(()), _) => return Ok(()),
+        (Err(Errno::ACCESS), Some(port)) => (Errno::ACCESS, Some(SocketAddrV4::new(*address.ip(), port))),
+        (Err(errno), _) => (errno, None),
+    };
+    if let Some(other) = stand_in
+        && rustix::net::bind(socket, &other).is_ok()
+    {
+        notices.push(format!(
+            "{address} is served at {other}: ports below 1024 need a privilege. Pods and Services reach it at both; for \
+             programs outside of Pods allow it with `sysctl net.ipv4.ip_unprivileged_port_start={}` as root",
+            address.port()
+        ));
+        return Ok(());
+    }
+    notices.extend(explain_bind(address, errno));
+    Err(errno)
+}
+
+/// Whether a connection under way has come to its end, good or bad.
+fn is_settled(socket: &OwnedFd) -> bool {
+    let mut now = [PollFd::new(socket, PollFlags::OUT)];
+    rustix::event::poll(&mut now, Some(&rustix::event::Timespec::default())).unwrap_or(0) > 0
+}
+
+/// Whether a connection under way has failed; on loopback a refusal is known at once.
+fn has_failed(socket: &OwnedFd) -> bool {
+    let mut now = [PollFd::new(socket, PollFlags::OUT)];
+    let polled = rustix::event::poll(&mut now, Some(&rustix::event::Timespec::default()));
+    polled.is_ok() && now[0].revents().contains(PollFlags::ERR)
 }
 
 fn finish_connect(listener: BorrowedFd<'_>, id: u64, socket: BorrowedFd<'_>) {

@@ -10,6 +10,7 @@ mod confine;
 mod exec;
 mod filter;
 mod handle;
+mod host;
 mod identity;
 mod init;
 mod point;

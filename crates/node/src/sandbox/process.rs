@@ -44,6 +44,7 @@ fn prepare(
     channel: &UnixStream,
 ) -> Result<(), (&'static str, io::Error)> {
     let _ = rustix::process::setsid();
+    rustix::process::umask(Mode::from_raw_mode(0o022));
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|e| ("open /dev/null", e.into()))?;
     sys::become_standard(&null, 0).map_err(|e| ("set standard input", e))?;

@@ -9,6 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
+use super::host;
 use super::point;
 use super::spec::{ContainerSpec, Mount, Root, Source};
 use crate::sys;
@@ -22,9 +23,6 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd/2", "stderr"),
     ("pts/ptmx", "ptmx"),
 ];
-
-/// What a container on the host's files may write below the directory that holds the node's own.
-const MEMORY_LAYER: &std::ffi::CStr = c"mode=0755,size=256m";
 
 /// A step that failed while the files of a container were put together.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +50,7 @@ pub(crate) fn build(spec: &ContainerSpec) -> Result<(), RootError> {
     let layers = Layers::new(&spec.scratch)?;
     match &spec.root {
         Root::Image(lower) => image_root(lower, &layers, &spec.mounts)?,
-        Root::Host => host_root(&layers, &spec.scratch)?,
+        Root::Host => host::build(&layers, spec)?,
     }
     let root = open_path(&layers.root)?;
     system_mounts(&root)?;
@@ -81,8 +79,8 @@ pub(crate) fn try_overlay(scratch: &Path) -> Result<(), RootError> {
 }
 
 /// The directories of one container run.
-struct Layers {
-    root: PathBuf,
+pub(crate) struct Layers {
+    pub(crate) root: PathBuf,
     upper: PathBuf,
     work: PathBuf,
 }
@@ -113,69 +111,14 @@ fn image_root(lower: &Path, layers: &Layers, mounts: &[Mount]) -> Result<(), Roo
     move_to(&tree, &open_path(&layers.root)?).step(|| format!("mount the image {}", lower.display()))
 }
 
-/// Top-level directories of the host, each below a writable layer where the kernel allows it.
-fn host_root(layers: &Layers, scratch: &Path) -> Result<(), RootError> {
-    rustix::mount::mount("tmpfs", &layers.root, "tmpfs", MountFlags::empty(), Some(c"mode=0755"))
-        .step(|| "mount the root".to_owned())?;
-    let memory = scratch.join("memory");
-    fs::create_dir_all(&memory).step(|| format!("create {}", memory.display()))?;
-    rustix::mount::mount("tmpfs", &memory, "tmpfs", MountFlags::empty(), Some(MEMORY_LAYER))
-        .step(|| "mount a layer in memory".to_owned())?;
-    let mounted = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    for entry in fs::read_dir("/").step(|| "read /".to_owned())?.flatten() {
-        let (name, source) = (entry.file_name(), entry.path());
-        let Ok(kind) = entry.file_type() else { continue };
-        let target = layers.root.join(&name);
-        if kind.is_symlink() {
-            let to = fs::read_link(&source).step(|| format!("read {}", source.display()))?;
-            std::os::unix::fs::symlink(to, target).step(|| format!("link {}", source.display()))?;
-        } else if kind.is_dir() && !["proc", "sys", "dev"].iter().any(|system| name == *system) {
-            fs::create_dir(&target).step(|| format!("create {}", target.display()))?;
-            // A layer cannot lie inside what it covers: for that one tree it is kept in memory.
-            let base = if scratch.starts_with(&source) { &memory } else { scratch };
-            let (upper, work) = (base.join("upper").join(&name), base.join("work").join(&name));
-            let layered = !has_mounts_below(&mounted, &source) && host_layer(&source, &upper, &work, &target).is_ok();
-            if !layered {
-                bind_read_only(&source, &target)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn host_layer(source: &Path, upper: &Path, work: &Path, target: &Path) -> Result<(), RootError> {
-    for directory in [upper, work] {
-        fs::create_dir_all(directory).step(|| format!("create {}", directory.display()))?;
-    }
-    if source == Path::new("/var") {
-        point::scratch_directory(&upper.join("tmp"))?;
-    }
-    if source == Path::new("/tmp") {
-        point::scratch_directory(upper)?;
-    }
-    overlay(source, upper, work, target)
-}
-
-/// Tells from `/proc/self/mountinfo` whether something is mounted below a directory: such a tree cannot be a layer.
-fn has_mounts_below(mountinfo: &str, directory: &Path) -> bool {
-    let points = mountinfo.lines().filter_map(|line| line.split(' ').nth(4));
-    points.map(Path::new).any(|point| point.starts_with(directory) && point != directory)
-}
-
 /// Paths are given as descriptors, so that no character in them can be taken for an option.
-fn overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> Result<(), RootError> {
+pub(crate) fn overlay(lower: &Path, upper: &Path, work: &Path, target: &Path) -> Result<(), RootError> {
     let [lower, upper, work] = [open_path(lower)?, open_path(upper)?, open_path(work)?];
     let path = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     let options = format!("lowerdir={},upperdir={},workdir={},userxattr", path(&lower), path(&upper), path(&work));
     let options = std::ffi::CString::new(options).expect("descriptor paths have no NUL");
     rustix::mount::mount("overlay", target, "overlay", MountFlags::empty(), Some(options.as_c_str()))
         .step(|| format!("mount a writable layer at {}", target.display()))
-}
-
-fn bind_read_only(source: &Path, target: &Path) -> Result<(), RootError> {
-    let tree = open_tree(source)?;
-    sys::mount_read_only(&tree, true).step(|| format!("make {} read-only", source.display()))?;
-    move_to(&tree, &open_path(target)?).step(|| format!("mount {}", source.display()))
 }
 
 fn system_mounts(root: &OwnedFd) -> Result<(), RootError> {
@@ -246,17 +189,17 @@ fn enter(root: &OwnedFd, read_only: bool) -> Result<(), RootError> {
     Ok(())
 }
 
-fn open_path(path: &Path) -> Result<OwnedFd, RootError> {
+pub(crate) fn open_path(path: &Path) -> Result<OwnedFd, RootError> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).step(|| format!("open {}", path.display()))
 }
 
-fn open_tree(path: &Path) -> Result<OwnedFd, RootError> {
+pub(crate) fn open_tree(path: &Path) -> Result<OwnedFd, RootError> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     rustix::mount::open_tree(CWD, path, flags).step(|| format!("open {}", path.display()))
 }
 
-fn move_to(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
+pub(crate) fn move_to(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     rustix::mount::move_mount(tree.as_fd(), "", target.as_fd(), "", flags)
 }
@@ -270,17 +213,4 @@ fn descriptor_path(fd: &OwnedFd) -> PathBuf {
 pub(crate) fn open_in_root(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tree_with_mounts_below_is_no_layer() {
-        let info = "22 1 254:0 / / rw - ext4 /dev/vda rw\n23 22 0:5 / /run/lock rw - tmpfs x rw\n24 22 0:6 / /tmp rw - tmpfs x rw\n";
-        assert!(has_mounts_below(info, Path::new("/run")));
-        assert!(!has_mounts_below(info, Path::new("/tmp")));
-        assert!(!has_mounts_below(info, Path::new("/usr")));
-    }
 }

@@ -84,9 +84,12 @@ async fn prepare_one(
         return Ok(place.to_owned());
     }
     if volume.empty_dir.is_some() {
-        fs::create_dir_all(place).map_err(io_error)?;
-        fs::set_permissions(place, Permissions::from_mode(0o777)).map_err(io_error)?;
-        share(pod, place).map_err(io_error)?;
+        // Only at first: afterwards its mode is the program's business.
+        if !place.is_dir() {
+            fs::create_dir_all(place).map_err(io_error)?;
+            fs::set_permissions(place, Permissions::from_mode(0o777)).map_err(io_error)?;
+            share(pod, place).map_err(io_error)?;
+        }
         return Ok(place.to_owned());
     }
     if let Some(source) = &volume.host_path {
