@@ -1,3 +1,5 @@
+//! The controller over a real store.
+
 use serde_json::json;
 use windlass_store::Expect;
 
@@ -153,4 +155,19 @@ async fn a_changed_definition_changes_what_is_served() {
     changes.changed().await.unwrap();
     let after = world.registry.lookup("example.com", "v1", "cats").unwrap();
     assert!(!before.is_same(&after) && after.subresource("status").is_some());
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_a_deletion() {
+    let world =
+        World { store: Store::in_memory(), registry: Arc::new(Registry::new()), stop: CancellationToken::new() };
+    let mut stored = definition("cats", "Cat", "example.com");
+    stored["status"]["conditions"] = json!([{"type": "Established", "status": "True"}]);
+    strategy::begin_deletion(&mut stored);
+    stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let key = world.add(&stored).await;
+    world.put("/example.com/cats/a/left", &json!({"metadata": {"name": "left"}})).await;
+    world.run();
+    world.until(&key, |object| object.is_none()).await;
+    assert_eq!(world.get("/example.com/cats/a/left"), None);
 }

@@ -1,3 +1,5 @@
+//! Definitions that are accepted and definitions that are not.
+
 use serde_json::json;
 
 use super::*;

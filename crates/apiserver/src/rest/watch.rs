@@ -178,10 +178,7 @@ impl Stream {
 
     /// Whether this client wants all objects just as they are stored.
     fn passes(&self) -> bool {
-        self.scope.accept.transform == Transform::None
-            && self.options.labels.is_empty()
-            && self.options.fields.is_empty()
-            && is_stored_as_shown(&self.kind)
+        self.scope.accept.transform == Transform::None && self.selects_all() && is_stored_as_shown(&self.kind)
     }
 
     /// The event without reading the object; `false` if that cannot be.
@@ -205,13 +202,21 @@ impl Stream {
         if self.passes() && self.pass(event) {
             return Ok(());
         }
-        let kind = self.kind.clone();
-        let before = match &event.previous {
-            Some(entry) => Some(decode_at(&kind, &entry.value, event.revision)?).filter(|object| self.selects(object)),
+        let after = match &event.entry {
+            Some(entry) => Some(decode(&self.kind, entry)?).filter(|object| self.selects(object)),
             None => None,
         };
-        let after = match &event.entry {
-            Some(entry) => Some(decode(&kind, entry)?).filter(|object| self.selects(object)),
+        // Where everything is selected, what an object was before does not matter.
+        let after = match after {
+            Some(object) if self.selects_all() => {
+                return self.push(if event.previous.is_some() { "MODIFIED" } else { "ADDED" }, object);
+            }
+            after => after,
+        };
+        let before = match &event.previous {
+            Some(entry) => {
+                Some(decode_at(&self.kind, &entry.value, event.revision)?).filter(|object| self.selects(object))
+            }
             None => None,
         };
         match (before, after) {
@@ -220,6 +225,10 @@ impl Stream {
             (Some(_), Some(object)) => self.push("MODIFIED", object),
             (Some(object), None) => self.push("DELETED", object),
         }
+    }
+
+    fn selects_all(&self) -> bool {
+        self.options.labels.is_empty() && self.options.fields.is_empty()
     }
 
     /// A kind that is no longer served ends the watch; clients find out why when they list again.

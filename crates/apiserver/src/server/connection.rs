@@ -27,8 +27,10 @@ use crate::{
 
 /// How many connections there may be at once; more wait.
 const CONNECTIONS_MAX: usize = 4_096;
-/// How long a client may take to agree on TLS, and then to send the head of a request.
+/// How long a client may take to agree on TLS.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long an HTTP/1.1 connection may wait for the head of its next request, the first one included.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(90);
 /// How many requests and watches one HTTP/2 connection may have open.
 const STREAMS_MAX: u32 = 1_000;
 /// How long open requests may take after the end was announced.
@@ -101,7 +103,7 @@ async fn requests(
         async move { Ok::<_, Infallible>(api.handle(request, &peer).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE_TIME_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIME_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
