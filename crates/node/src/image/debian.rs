@@ -62,7 +62,7 @@ pub(crate) async fn make(
     match make_from_mirror(store, reference, &recipe, progress).await {
         Err(error @ (ImageError::Tool { .. } | ImageError::Io { .. })) => {
             let made = make_from_installed(store, reference, &recipe, progress).await?;
-            made.ok_or(error)
+            made.ok_or_else(|| unreachable(reference, &recipe, &error))
         }
         other => other,
     }
@@ -137,6 +137,18 @@ async fn publish(
     };
     let published = tokio::task::spawn_blocking(move || store.publish(&id, fill)).await;
     published.expect("unpacking does not panic").map(|()| record)
+}
+
+fn unreachable(reference: &Reference, recipe: &Recipe, error: &ImageError) -> ImageError {
+    let said = error.to_string();
+    let first = said.lines().next().unwrap_or_default();
+    ImageError::Unreachable(format!(
+        "image {:?} cannot be made now: {first}. It is made from the Debian package {package}: make a mirror reachable, \
+         install the package on this machine (`apt-get install {package}`), or add the image from an archive or directory \
+         with `windlass image add {reference} PATH`",
+        reference.to_string(),
+        package = recipe.package,
+    ))
 }
 
 fn unknown(store: &ImageStore, reference: &Reference) -> ImageError {
