@@ -1,4 +1,18 @@
 //! Store, API server, controllers and node put together: in this process for tests, as a daemon for people.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use windlass_cluster::{Cluster, ClusterConfig, Profile, StartError};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), StartError> {
+//! let cluster = Cluster::start(ClusterConfig::in_memory(Profile::Gc)).await?;
+//! let namespaces: kube::Api<Namespace> = kube::Api::all(cluster.client());
+//! assert!(namespaces.get("default").await.is_ok());
+//! cluster.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod cluster;

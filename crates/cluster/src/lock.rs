@@ -4,8 +4,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::{Directory, StartError};
+
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The right to use a directory, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
@@ -21,7 +25,7 @@ impl Lock {
     pub(crate) fn take(directory: &Directory) -> Result<Self, StartError> {
         let path = directory.lock();
         let mut file = open(&path).map_err(|source| StartError::file(&path, source))?;
-        match file.try_lock() {
+        match try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(StartError::InUse { dir: directory.path().to_owned(), pid: pid(&mut file) });
@@ -36,6 +40,17 @@ impl Lock {
         write(&mut file).map_err(|source| StartError::file(&path, source))?;
         Ok(Lock { _file: file })
     }
+}
+
+/// Those who ask for the holder have the lock for an instant, too; only who keeps it uses the directory.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 1..ATTEMPTS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            outcome => return outcome,
+        }
+    }
+    file.try_lock()
 }
 
 /// The process that uses the cluster at `dir` now; `None` if none does.
