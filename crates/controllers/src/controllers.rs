@@ -9,8 +9,8 @@ use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
 use crate::{
-    daemonset, deployment, endpoints, fake_node, garbage, job, namespace, pod_gc, replicaset, scheduler,
-    service_account, statefulset,
+    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, pod_gc, replicaset,
+    scheduler, service_account, statefulset,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -82,13 +82,15 @@ impl Controllers {
 
     fn add_workloads(&self, manager: &mut Manager) {
         type Add = fn(&mut Manager);
-        let table: [(Name, Add); 10] = [
+        let table: [(Name, Add); 12] = [
             (Name::ReplicaSet, replicaset::add::<ReplicaSet>),
             (Name::ReplicationController, replicaset::add::<ReplicationController>),
             (Name::Deployment, deployment::add),
             (Name::StatefulSet, statefulset::add),
             (Name::DaemonSet, daemonset::add),
             (Name::Job, job::add),
+            (Name::CronJob, cronjob::add),
+            (Name::Disruption, disruption::add),
             (Name::Endpoints, endpoints::add),
             (Name::Scheduler, scheduler::add),
             (Name::PodGc, pod_gc::add),

@@ -25,6 +25,10 @@ pub enum Name {
     DaemonSet,
     /// Runs Jobs to their end.
     Job,
+    /// Makes the Jobs of CronJobs.
+    CronJob,
+    /// Says how many Pods of a PodDisruptionBudget may be evicted.
+    Disruption,
     /// Keeps Endpoints and EndpointSlices of Services.
     Endpoints,
     /// Gives Pods a node.
@@ -59,6 +63,8 @@ impl Set {
             Name::StatefulSet,
             Name::DaemonSet,
             Name::Job,
+            Name::CronJob,
+            Name::Disruption,
             Name::Endpoints,
             Name::Scheduler,
             Name::PodGc,

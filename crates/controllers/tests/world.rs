@@ -5,6 +5,8 @@
 mod batch;
 #[path = "world/deployments.rs"]
 mod deployments;
+#[path = "world/disruption.rs"]
+mod disruption;
 #[path = "world/endpoints.rs"]
 mod endpoints;
 #[path = "world/garbage.rs"]

@@ -222,3 +222,47 @@ fn terminating(set: &ReplicaSet) -> i32 {
 fn nonzero(number: i32) -> Option<i32> {
     (number != 0).then_some(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(replicas: i32, available: i32) -> ReplicaSet {
+        serde_json::from_value(json!({"metadata": {"name": "d-1"}, "spec": {"replicas": 2, "selector": {}},
+            "status": {"replicas": replicas, "readyReplicas": available, "availableReplicas": available}}))
+        .unwrap()
+    }
+
+    /// One look at a Deployment of two, at that second after its start.
+    fn look(deployment: &mut Deployment, (replicas, available): (i32, i32), second: i64) -> String {
+        let now = Timestamp::from_second(second).unwrap();
+        let new = set(replicas, available);
+        let mut status = rollout(deployment, Some(&new), &[], now);
+        if progress_reason(&status).is_none() {
+            note(deployment, &mut status, ("True", "NewReplicaSetCreated"), "", now);
+        }
+        deployment.status = Some(status.clone());
+        let due = deadline(deployment, &status).map(|due| due.as_second().to_string()).unwrap_or_default();
+        format!("{} {due}", progress_reason(&status).unwrap_or_default()).trim_end().to_owned()
+    }
+
+    #[test]
+    fn a_rollout_has_until_its_deadline_for_each_step() {
+        let mut deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "d", "generation": 1},
+            "spec": {"replicas": 2, "progressDeadlineSeconds": 60, "selector": {}, "template": {}}}))
+        .unwrap();
+        assert_eq!(look(&mut deployment, (0, 0), 0), "NewReplicaSetCreated 60");
+        assert_eq!(look(&mut deployment, (1, 0), 50), "ReplicaSetUpdated 110", "progress moves the deadline");
+        assert_eq!(look(&mut deployment, (1, 0), 109), "ReplicaSetUpdated 110");
+        assert_eq!(look(&mut deployment, (1, 0), 110), "ProgressDeadlineExceeded");
+        assert_eq!(look(&mut deployment, (2, 1), 200), "ReplicaSetUpdated 260", "late is better than never");
+        assert_eq!(look(&mut deployment, (2, 2), 210), "NewReplicaSetAvailable");
+        assert_eq!(
+            look(&mut deployment, (2, 1), 999),
+            "NewReplicaSetAvailable",
+            "a Pod that fails later is no rollout"
+        );
+    }
+}

@@ -3,24 +3,20 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, SystemTime};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
-
+use super::apt::Apt;
+use super::installed::{self, Installed};
 use super::recipe::{Recipe, recipe};
 use super::reference::Reference;
 use super::store::{ImageError, ImageStore, Record, doing};
 use super::{Progress, layer};
 
-/// Lists of packages older than this are fetched again.
-const LISTS_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// What an image cannot do without; the rest comes by dependency.
-const BASE: [&str; 2] = ["dash", "coreutils"];
+pub(crate) const BASE: [&str; 2] = ["dash", "coreutils"];
 /// Packages that only serve installation and administration of a machine: apt is told that they are there.
-const ASSUMED: [&str; 22] = [
+pub(crate) const ASSUMED: [&str; 22] = [
     "adduser",
     "cron",
     "debconf",
@@ -47,14 +43,13 @@ const ASSUMED: [&str; 22] = [
 /// Whether a tag asks for whatever version there is.
 const ANY_TAGS: [&str; 5] = ["latest", "stable", "bookworm", "alpine", "slim"];
 const SOURCE: &str = "debian";
-const OUTPUT_BYTES_MAX: usize = 2000;
 
 /// True for images that this module made.
 pub(crate) fn made(record: &Record) -> bool {
     record.source.starts_with(SOURCE)
 }
 
-/// Makes the image of a well-known name.
+/// Makes the image of a well-known name: from a mirror, or else from the packages that this machine has installed.
 pub(crate) async fn make(
     store: &ImageStore,
     reference: &Reference,
@@ -64,7 +59,22 @@ pub(crate) async fn make(
     let major = number.and_then(|number| number.split('.').next());
     let Some(recipe) = recipe(reference.name(), major) else { return Err(unknown(store, reference)) };
     progress("looking for its Debian package".to_owned());
-    let apt = Apt::open(store, &recipe).await?;
+    match make_from_mirror(store, reference, &recipe, progress).await {
+        Err(error @ (ImageError::Tool { .. } | ImageError::Io { .. })) => {
+            let made = make_from_installed(store, reference, &recipe, progress).await?;
+            made.ok_or_else(|| unreachable(reference, &recipe, &error))
+        }
+        other => other,
+    }
+}
+
+async fn make_from_mirror(
+    store: &ImageStore,
+    reference: &Reference,
+    recipe: &Recipe,
+    progress: Progress<'_>,
+) -> Result<Record, ImageError> {
+    let apt = Apt::open(store, recipe).await?;
     let listed = apt.update().await;
     let Some(version) = apt.version(&recipe.package).await? else {
         return Err(match listed {
@@ -73,24 +83,72 @@ pub(crate) async fn make(
         });
     };
     if !tag_matches(reference.tag(), &version) {
-        return Err(wrong_version(store, reference, &recipe, &version));
+        return Err(wrong_version(store, reference, recipe, &version));
     }
-    let id = format!("debian-{}-{}-{}", reference.name(), version.replace([':', '/'], "_"), recipe_hash(&recipe));
-    let record = Record {
-        id: id.clone(),
-        config: recipe.config.clone(),
-        source: format!("{SOURCE} {} {version}", recipe.package),
-    };
-    if store.content(&id).join("rootfs").is_dir() {
+    let record = record(reference, recipe, &version);
+    if store.content(&record.id).join("rootfs").is_dir() {
         return Ok(record);
     }
-    let archives = apt.download(&recipe, progress).await?;
+    let archives = apt.download(recipe, progress).await?;
     drop(apt);
-    let (store, count) = (store.clone(), archives.len());
-    progress(format!("unpacking {count} packages"));
-    let unpacked = tokio::task::spawn_blocking(move || store.publish(&id, |rootfs| fill(rootfs, &archives, &recipe)));
-    unpacked.await.expect("unpacking does not panic")?;
-    Ok(record)
+    progress(format!("unpacking {} packages", archives.len()));
+    let unpack = move |rootfs: &Path| archives.iter().try_for_each(|archive| unpack_package(archive, rootfs));
+    publish(store, record, recipe, unpack).await
+}
+
+/// `None` if the machine does not have the package in the version asked for.
+async fn make_from_installed(
+    store: &ImageStore,
+    reference: &Reference,
+    recipe: &Recipe,
+    progress: Progress<'_>,
+) -> Result<Option<Record>, ImageError> {
+    let installed = tokio::task::spawn_blocking(Installed::read).await.expect("reading does not panic");
+    let Some(version) = installed.version(&recipe.package).filter(|version| tag_matches(reference.tag(), version))
+    else {
+        return Ok(None);
+    };
+    let mut record = record(reference, recipe, version);
+    record.id.push_str("-installed");
+    let wanted: Vec<&str> =
+        BASE.into_iter().chain(recipe.extra.iter().copied()).chain([recipe.package.as_str()]).collect();
+    let packages = installed.closure(&wanted, &ASSUMED);
+    progress(format!("no mirror can be reached: copying {} packages of this machine", packages.len()));
+    let copy = move |rootfs: &Path| installed::copy(&packages, rootfs).map_err(doing("copy installed packages"));
+    publish(store, record, recipe, copy).await.map(Some)
+}
+
+fn record(reference: &Reference, recipe: &Recipe, version: &str) -> Record {
+    let name = format!("debian-{}-{}-{}", reference.name(), version.replace([':', '/'], "_"), recipe_hash(recipe));
+    Record { id: name, config: recipe.config.clone(), source: format!("{SOURCE} {} {version}", recipe.package) }
+}
+
+async fn publish(
+    store: &ImageStore,
+    record: Record,
+    recipe: &Recipe,
+    unpack: impl FnOnce(&Path) -> Result<(), ImageError> + Send + 'static,
+) -> Result<Record, ImageError> {
+    let (store, id, recipe) = (store.clone(), record.id.clone(), recipe.clone());
+    let fill = move |rootfs: &Path| {
+        skeleton(rootfs).map_err(doing("prepare the image"))?;
+        unpack(rootfs)?;
+        finish(rootfs, &recipe).map_err(doing("finish the image"))
+    };
+    let published = tokio::task::spawn_blocking(move || store.publish(&id, fill)).await;
+    published.expect("unpacking does not panic").map(|()| record)
+}
+
+fn unreachable(reference: &Reference, recipe: &Recipe, error: &ImageError) -> ImageError {
+    let said = error.to_string();
+    let first = said.lines().next().unwrap_or_default();
+    ImageError::Unreachable(format!(
+        "image {:?} cannot be made now: {first}. It is made from the Debian package {package}: make a mirror reachable, \
+         install the package on this machine (`apt-get install {package}`), or add the image from an archive or directory \
+         with `windlass image add {reference} PATH`",
+        reference.to_string(),
+        package = recipe.package,
+    ))
 }
 
 fn unknown(store: &ImageStore, reference: &Reference) -> ImageError {
@@ -141,167 +199,6 @@ fn recipe_hash(recipe: &Recipe) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(format!("{recipe:?}{BASE:?}{ASSUMED:?}"));
     hex::encode(&digest[..6])
-}
-
-/// apt with a state of its own inside the store, usable by any user.
-struct Apt {
-    directory: PathBuf,
-    /// Taken from the host if no mirror can be reached.
-    host_lists: std::sync::atomic::AtomicBool,
-    _lock: fs::File,
-}
-
-impl Apt {
-    async fn open(store: &ImageStore, recipe: &Recipe) -> Result<Self, ImageError> {
-        let lock = store.lock_file("apt").await?;
-        let directory = store.directory().join("apt");
-        let prepare = || -> io::Result<()> {
-            for part in ["state/lists/partial", "cache/archives/partial", "none/partial"] {
-                fs::create_dir_all(directory.join(part))?;
-            }
-            fs::write(directory.join("state/status"), assumed_status(&recipe.package))
-        };
-        prepare().map_err(doing(format!("prepare {}", directory.display())))?;
-        Ok(Self { directory, host_lists: false.into(), _lock: lock })
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        let state = self.directory.join("state");
-        let option = |key: &str, value: &Path| format!("{key}={}", value.display());
-        command.args(["-o", &option("Dir::State", &state), "-o", &option("Dir::State::status", &state.join("status"))]);
-        command.args(["-o", &option("Dir::Cache", &self.directory.join("cache"))]);
-        command.args(["-o", "APT::Sandbox::User=", "-o", "Acquire::Languages=none", "-o", "APT::Get::Assume-Yes=true"]);
-        // Hooks of the host (cleaning its cache, telling its desktop) are not ours to run.
-        command.args([
-            "-o",
-            "APT::Update::Post-Invoke=",
-            "-o",
-            "DPkg::Post-Invoke=",
-            "-o",
-            "APT::Keep-Downloaded-Packages=true",
-        ]);
-        if self.host_lists.load(std::sync::atomic::Ordering::Relaxed) {
-            command.args(["-o", "Dir::State::lists=/var/lib/apt/lists", "-o", "Debug::NoLocking=true"]);
-        }
-        command.env("LC_ALL", "C").stdin(Stdio::null()).kill_on_drop(true);
-        command
-    }
-
-    /// Fetches the lists of packages if they are old; falls back to those of the host.
-    async fn update(&self) -> Result<(), ImageError> {
-        let stamp = self.directory.join("updated");
-        let age = fs::metadata(&stamp)
-            .and_then(|m| m.modified())
-            .ok()
-            .and_then(|at| SystemTime::now().duration_since(at).ok());
-        if age.is_some_and(|age| age < LISTS_AGE_MAX) {
-            return Ok(());
-        }
-        let mut command = self.command("apt-get");
-        command.args(["-q", "-o", "Acquire::http::Timeout=20", "-o", "APT::Update::Error-Mode=any", "update"]);
-        match output(command, "fetch the lists of Debian packages").await {
-            Ok(_) => fs::write(&stamp, "").map_err(doing(format!("write {}", stamp.display()))),
-            Err(error) => {
-                // One broken third-party source must not hide the packages of the others.
-                let usable = self.version("libc6").await.is_ok_and(|found| found.is_some());
-                self.host_lists.store(!usable, std::sync::atomic::Ordering::Relaxed);
-                Err(error)
-            }
-        }
-    }
-
-    /// The version of a package that would be installed; none if it does not exist.
-    async fn version(&self, package: &str) -> Result<Option<String>, ImageError> {
-        let mut command = self.command("apt-cache");
-        command.args(["policy", package]);
-        let text = output(command, "look for the package").await?;
-        let candidate = text.lines().find_map(|line| line.trim().strip_prefix("Candidate: "));
-        Ok(candidate.filter(|version| *version != "(none)").map(str::to_owned))
-    }
-
-    /// Downloads a package with its dependencies; the archives, in order.
-    async fn download(&self, recipe: &Recipe, progress: Progress<'_>) -> Result<Vec<PathBuf>, ImageError> {
-        let packages = || BASE.iter().copied().chain(recipe.extra.iter().copied()).chain([recipe.package.as_str()]);
-        let mut command = self.command("apt-get");
-        // What is in the archive directory already is not listed: the list is made with an empty one.
-        command.arg("-o").arg(format!("Dir::Cache::archives={}", self.directory.join("none").display()));
-        command.args(["-qq", "--no-install-recommends", "--print-uris", "install"]).args(packages());
-        let uris = output(command, "work out the dependencies").await?;
-        let names: Vec<&str> = uris.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-        progress(format!("downloading {} packages", names.len()));
-        let mut command = self.command("apt-get");
-        command.args(["-q", "--no-install-recommends", "--download-only", "-o", "APT::Status-Fd=1", "install"]);
-        command.args(packages()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        watch_download(command, progress).await?;
-        Ok(names.iter().map(|name| self.directory.join("cache/archives").join(name)).collect())
-    }
-}
-
-async fn watch_download(mut command: Command, progress: Progress<'_>) -> Result<(), ImageError> {
-    const STEP: &str = "download packages";
-    let mut child = command.spawn().map_err(doing("run apt-get"))?;
-    let stdout = child.stdout.take().expect("standard output is a pipe");
-    let stderr = child.stderr.take().expect("standard error is a pipe");
-    let errors = tokio::spawn(async move {
-        let mut text = Vec::new();
-        let _ = tokio::io::AsyncReadExt::read_to_end(
-            &mut tokio::io::AsyncReadExt::take(stderr, OUTPUT_BYTES_MAX as u64),
-            &mut text,
-        )
-        .await;
-        String::from_utf8_lossy(&text).into_owned()
-    });
-    let mut lines = BufReader::new(stdout).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        if let Some(percent) = line.strip_prefix("dlstatus:").and_then(|rest| rest.split(':').nth(1)) {
-            progress(format!("downloading packages: {}%", percent.split('.').next().unwrap_or(percent)));
-        }
-    }
-    let status = child.wait().await.map_err(doing("run apt-get"))?;
-    let errors = errors.await.unwrap_or_default();
-    if status.success() { Ok(()) } else { Err(ImageError::Tool { step: STEP, output: errors.trim().to_owned() }) }
-}
-
-async fn output(mut command: Command, step: &'static str) -> Result<String, ImageError> {
-    let done = match command.output().await {
-        Ok(done) => done,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ImageError::NotFound(
-                "images are made from Debian packages, but this machine has no apt: add the image from an archive or directory \
-                 with `windlass image add NAME PATH`"
-                    .to_owned(),
-            ));
-        }
-        Err(error) => return Err(doing(step)(error)),
-    };
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let said: String = said.trim().chars().take(OUTPUT_BYTES_MAX).collect();
-    Err(ImageError::Tool { step, output: said })
-}
-
-fn assumed_status(wanted: &str) -> String {
-    let entry = |package: &&str| {
-        // Only `allowed` satisfies a dependency on `perl:any`.
-        let multi = if *package == "perl" { "allowed" } else { "foreign" };
-        let provides = if *package == "debconf" { "Provides: debconf-2.0\n" } else { "" };
-        format!(
-            "Package: {package}\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: {multi}\nVersion: 9999\n\
-             {provides}Description: assumed\n\n"
-        )
-    };
-    ASSUMED.iter().filter(|package| **package != wanted).map(entry).collect()
-}
-
-fn fill(rootfs: &Path, archives: &[PathBuf], recipe: &Recipe) -> Result<(), ImageError> {
-    skeleton(rootfs).map_err(doing("prepare the image"))?;
-    for archive in archives {
-        unpack_package(archive, rootfs)?;
-    }
-    finish(rootfs, recipe).map_err(doing("finish the image"))
 }
 
 /// The directories that a merged /usr has, before any package.

@@ -1,7 +1,9 @@
 //! Images: where a container's files, command and environment come from.
 
+mod apt;
 mod archive;
 mod debian;
+mod installed;
 mod layer;
 mod passwd;
 mod recipe;

@@ -65,6 +65,9 @@ pub enum ImageError {
     /// It does not exist; the text says what does and what to do.
     #[error("{0}")]
     NotFound(String),
+    /// What it is made from cannot be had now; the text says what to do.
+    #[error("{0}")]
+    Unreachable(String),
     /// A program that makes images failed.
     #[error("{step}: {output}")]
     Tool {

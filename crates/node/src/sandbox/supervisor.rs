@@ -93,8 +93,11 @@ impl Supervisor {
         if ready.control {
             match self.take_requests() {
                 Ok(true) => {}
-                // The node is gone (or talks nonsense): so is this container.
-                Ok(false) | Err(_) => self.kill(),
+                // The node is gone (or talks nonsense): so is this container, as its first process ends with this one.
+                Ok(false) | Err(_) => {
+                    self.kill();
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
             }
         }
         if ready.setup {

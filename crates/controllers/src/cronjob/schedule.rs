@@ -1,0 +1,172 @@
+//! Schedules in the language of cron: `*/5 8-18 * * mon-fri`, `@daily`.
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+/// How far ahead the next moment is looked for: the 29th of February can be eight years away.
+const HORIZON_DAYS: i32 = 366 * 8 + 2;
+
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// When a CronJob runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    weekdays: u64,
+    /// Whether a day has to match both day fields: so while one of them is a star.
+    both_days: bool,
+    zone: TimeZone,
+}
+
+/// Why a schedule cannot be followed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ScheduleError {
+    #[error("a schedule has five fields (minute, hour, day, month, weekday), not {0}")]
+    Fields(usize),
+    #[error("{0:?} is not a value, range or step of this field")]
+    Field(String),
+    #[error("{0:?} is not a known macro")]
+    Macro(String),
+    #[error("{0:?} is not a known time zone")]
+    Zone(String),
+}
+
+impl Schedule {
+    /// Reads a schedule for a time zone (UTC, if none is named).
+    pub(crate) fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
+        let zone = match zone {
+            None => TimeZone::UTC,
+            Some(name) => TimeZone::get(name).map_err(|_| ScheduleError::Zone(name.to_owned()))?,
+        };
+        let text = match text.trim() {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other if other.starts_with('@') => return Err(ScheduleError::Macro(other.to_owned())),
+            other => other,
+        };
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = fields[..] else {
+            return Err(ScheduleError::Fields(fields.len()));
+        };
+        let is_star = |field: &str| field.starts_with('*') || field == "?";
+        let mut weekday_bits = field(weekdays, (0, 7), &WEEKDAYS, 0)?;
+        // Both 0 and 7 are Sunday.
+        weekday_bits = (weekday_bits & 0x7f) | (weekday_bits >> 7 & 1);
+        Ok(Self {
+            minutes: field(minutes, (0, 59), &[], 0)?,
+            hours: field(hours, (0, 23), &[], 0)?,
+            days: field(days, (1, 31), &[], 0)?,
+            months: field(months, (1, 12), &MONTHS, 1)?,
+            weekdays: weekday_bits,
+            both_days: is_star(days) || is_star(weekdays),
+            zone,
+        })
+    }
+
+    /// The first moment after `after`; `None` for a schedule such as the 30th of February.
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let local = after.to_zoned(self.zone.clone()).datetime();
+        let mut date = local.date();
+        for _ in 0..HORIZON_DAYS {
+            if self.has_day(date) {
+                let found = self.moments(date).find(|moment| *moment > after);
+                if found.is_some() {
+                    return found;
+                }
+            }
+            date = date.checked_add(1.day()).ok()?;
+        }
+        None
+    }
+
+    fn moments(&self, date: Date) -> impl Iterator<Item = Timestamp> {
+        let hours = (0..24i8).filter(|hour| self.hours >> hour & 1 == 1);
+        let times = hours.flat_map(|hour| (0..60i8).filter(|m| self.minutes >> m & 1 == 1).map(move |m| (hour, m)));
+        times.filter_map(move |(hour, minute)| {
+            let local: DateTime = date.at(hour, minute, 0, 0);
+            let zoned = self.zone.to_ambiguous_zoned(local);
+            // A moment that the clocks jump over does not happen.
+            zoned.compatible().ok().filter(|zoned| zoned.datetime() == local).map(|zoned| zoned.timestamp())
+        })
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let day = self.days >> date.day() & 1 == 1;
+        let weekday = self.weekdays >> date.weekday().to_sunday_zero_offset() & 1 == 1;
+        let month = self.months >> date.month() & 1 == 1;
+        month && if self.both_days { day && weekday } else { day || weekday }
+    }
+}
+
+/// The values of a field as bits.
+fn field(text: &str, limits: (u32, u32), names: &[&str], first_name: u32) -> Result<u64, ScheduleError> {
+    let error = || ScheduleError::Field(text.to_owned());
+    let value = |word: &str| {
+        let named = names.iter().position(|name| word.eq_ignore_ascii_case(name));
+        let named = named.and_then(|index| u32::try_from(index).ok()).map(|index| index + first_name);
+        named.or_else(|| word.parse().ok()).filter(|value| (limits.0..=limits.1).contains(value)).ok_or_else(error)
+    };
+    let mut bits = 0;
+    for part in text.split(',') {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => {
+                (range, Some(step.parse::<usize>().ok().filter(|step| *step > 0).ok_or_else(error)?))
+            }
+            None => (part, None),
+        };
+        let (first, last) = match range.split_once('-') {
+            _ if range == "*" || range == "?" => limits,
+            Some((first, last)) => (value(first)?, value(last)?),
+            None if step.is_some() => (value(range)?, limits.1),
+            None => (value(range)?, value(range)?),
+        };
+        if first > last {
+            return Err(error());
+        }
+        (first..=last).step_by(step.unwrap_or(1)).for_each(|value| bits |= 1u64 << value);
+    }
+    Ok(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_moment_is_found() {
+        let check = |text: &str, after: &str, expect: &str| {
+            let next = Schedule::parse(text, None).unwrap().next(after.parse().unwrap());
+            assert_eq!(next.map(|next| next.to_string()).unwrap_or_default(), expect, "{text} after {after}");
+        };
+        check("*/5 * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z");
+        check("*/5 * * * *", "2026-01-01T00:04:59Z", "2026-01-01T00:05:00Z");
+        check("30 8-10 * * *", "2026-01-01T08:30:00Z", "2026-01-01T09:30:00Z");
+        check("0 0 1 * *", "2026-01-31T12:00:00Z", "2026-02-01T00:00:00Z");
+        check("0 0 * * mon", "2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z");
+        check("0 0 * * 7", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z");
+        check("0 0 13 * fri", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        check("0 12 29 feb *", "2026-01-01T00:00:00Z", "2028-02-29T12:00:00Z");
+        check("0 0 30 2 *", "2026-01-01T00:00:00Z", "");
+        check("10/20 * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z");
+        check("@hourly", "2026-01-01T00:10:00Z", "2026-01-01T01:00:00Z");
+    }
+
+    #[test]
+    fn what_is_not_a_schedule_is_refused() {
+        for text in ["* * * *", "60 * * * *", "*/0 * * * *", "5-1 * * * *", "a * * * *", "@never"] {
+            assert!(Schedule::parse(text, None).is_err(), "{text}");
+        }
+        assert_eq!(
+            Schedule::parse("* * * * *", Some("Moon/Base")).unwrap_err(),
+            ScheduleError::Zone("Moon/Base".into())
+        );
+    }
+}
