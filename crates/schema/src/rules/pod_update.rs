@@ -24,7 +24,16 @@ pub(super) fn check(spec: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
     }
     let grace = |spec: &At<'_>| spec.member("terminationGracePeriodSeconds").int();
     let mends_grace = grace(old).is_some_and(|seconds| seconds < 0) && grace(spec) == Some(1);
-    let still = |spec: &Value| still(spec, is_gated, mends_grace);
+    let mut open = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
+    open.extend(mends_grace.then_some("terminationGracePeriodSeconds"));
+    open.extend(is_gated.then_some("nodeSelector"));
+    let still = |spec: &Value| {
+        let mut spec = still(spec, &open);
+        if is_gated {
+            remove_node_affinity(&mut spec);
+        }
+        spec
+    };
     if still(spec.value) != still(old.value) {
         errors.push(spec.forbidden(FROZEN));
     }
@@ -68,20 +77,11 @@ fn node_selector(new: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The part of a spec that may not change.
-fn still(spec: &Value, is_gated: bool, mends_grace: bool) -> Value {
+/// The part of a spec that may not change: all but images and the fields that are `open`.
+fn still(spec: &Value, open: &[&str]) -> Value {
     let mut spec = spec.clone();
     let Some(members) = spec.as_object_mut() else { return spec };
-    for name in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-        members.remove(name);
-    }
-    if mends_grace {
-        members.remove("terminationGracePeriodSeconds");
-    }
-    if is_gated {
-        members.remove("nodeSelector");
-        remove_node_affinity(&mut spec);
-    }
+    open.iter().for_each(|name| drop(members.remove(*name)));
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             container.as_object_mut().map(|container| container.remove("image"));
