@@ -11,7 +11,6 @@ mod discovery;
 mod error;
 mod handler;
 mod jsonpath;
-mod metadata;
 mod object;
 mod openapi;
 mod query;

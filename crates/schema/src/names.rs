@@ -75,7 +75,7 @@ pub fn qualified(text: &str) -> Vec<String> {
         None => text,
         Some((_, name)) if name.contains('/') => {
             let rule = rule(
-                &format!("a qualified name {QUALIFIED_RULE}"),
+                &format!("a valid label key {QUALIFIED_RULE}"),
                 QUALIFIED_FORMAT,
                 &["MyName", "my.name", "123-abc"],
             );

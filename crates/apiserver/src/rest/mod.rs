@@ -29,8 +29,6 @@ mod update;
 mod versions;
 mod watch;
 
-pub(crate) use names::label as label_problems;
 pub use node::{NodeProxy, NodeProxyError};
 pub(crate) use route::handle;
-pub(crate) use selector::matches as label_selector_matches;
 pub(crate) use storage::prefix;

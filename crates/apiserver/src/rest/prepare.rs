@@ -1,11 +1,10 @@
 //! What the server decides about every object: its identity, its times, its generation, its rules.
 
-use serde_json::{Value, json};
-use windlass_schema::FieldError;
+use serde_json::Value;
 
 use super::{conform, names, scope::Scope};
 use crate::{
-    ApiError, metadata,
+    ApiError,
     object::{Object, now},
     strategy::{self, Part},
 };
@@ -80,24 +79,9 @@ pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError
 
 /// Refuses an object that breaks a rule.
 pub(crate) fn validate(scope: &Scope, part: Part, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
-    let mut errors = name_errors(scope, object, old);
-    errors.extend(metadata::problems(object, old));
+    let mut errors = strategy::validate(&scope.kind, part, object, old);
     let checked = conform::validate(&scope.kind, part, object, old);
     errors.extend(checked.errors);
     checked.warnings.into_iter().for_each(|warning| scope.warn(warning));
-    errors.extend(strategy::validate(&scope.kind, part, object, old));
     scope.check(object.name(), errors)
-}
-
-fn name_errors(scope: &Scope, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let name = object.name();
-    match old {
-        Some(old) if old.name() == name => Vec::new(),
-        Some(_) => vec![FieldError::invalid("metadata.name", name, "field is immutable")],
-        None if name.is_empty() => vec![FieldError::required("metadata.name", "name or generateName is required")],
-        None => {
-            let problems = names::problems(&scope.kind, name).into_iter();
-            problems.map(|problem| FieldError::invalid("metadata.name", json!(name), problem)).collect()
-        }
-    }
 }

@@ -153,11 +153,6 @@ fn is_value(text: &str) -> bool {
     text.len() <= 63 && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
 }
 
-/// Whether a `metav1.LabelSelector` selects `object`.
-pub(crate) fn matches(selector: &Value, object: &Value) -> bool {
-    LabelSelector::of_value(selector).matches(object)
-}
-
 /// What fields of an object must be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector(Vec<FieldTerm>);

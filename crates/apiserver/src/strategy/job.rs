@@ -31,7 +31,10 @@ pub(super) fn prepare_create(object: &mut Value) {
     if !selector["matchLabels"].is_object() {
         selector["matchLabels"] = json!({});
     }
-    selector["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.into();
+    // Whoever names another uid is refused later, as the labels are not those of this Job.
+    if selector["matchLabels"].get("batch.kubernetes.io/controller-uid").is_none() {
+        selector["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.into();
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,18 @@
 //! What differs between kinds, where a kind has behaviour of its own.
 
 mod certificate;
-mod config;
 mod job;
 mod namespace;
 mod part;
 mod pod;
-mod pod_spec;
 mod rules;
+mod secret;
 mod service;
 mod service_ports;
-mod volume;
-mod workload;
 
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
-use windlass_schema::{FieldError, Kind};
+use windlass_schema::{FieldError, Kind, validate_builtin, validate_metadata};
 
 use crate::{
     Api, ApiError,
@@ -53,7 +50,7 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
         ("", "Pod") => pod::prepare_create(object),
         ("", "Namespace") => namespace::prepare_create(object),
         ("", "PersistentVolume" | "PersistentVolumeClaim") => object["status"] = json!({ "phase": "Pending" }),
-        ("", "Secret") => config::encode_string_data(object),
+        ("", "Secret") => secret::encode_string_data(object),
         ("", "Service") => object["status"] = json!({ "loadBalancer": {} }),
         ("batch", "Job") => job::prepare_create(object),
         ("certificates.k8s.io", "CertificateSigningRequest") => certificate::prepare_create(object, user),
@@ -66,7 +63,7 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
 pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &Value) {
     part.restrict(kind, object, old);
     if is(kind, "", "Secret") {
-        config::encode_string_data(object);
+        secret::encode_string_data(object);
     }
     if is(kind, "certificates.k8s.io", "CertificateSigningRequest") && part == Part::Object {
         take_over(object, old, "spec");
@@ -116,21 +113,19 @@ pub(crate) fn wanted_changed(kind: &Kind, object: &Value, old: &Value) -> bool {
 
 /// What breaks the rules of the kind.
 pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    if part != Part::Object {
-        return Vec::new();
-    }
-    match (kind.group.as_str(), kind.kind.as_str()) {
-        ("", "Pod") => pod::validate(object, old),
-        ("", "Service") => service::validate(object, old),
-        ("", "ConfigMap" | "Secret") => config::validate(object, old),
-        ("", "PersistentVolumeClaim") => volume::validate_claim(object, old),
-        (DEFINITIONS, "CustomResourceDefinition") => match old {
+    let mut errors = match part {
+        Part::Object => validate_builtin(kind, object, old),
+        // These change what else may not change in a Pod.
+        Part::EphemeralContainers | Part::Resize => validate_builtin(kind, object, None),
+        Part::Status | Part::Finalize | Part::Approval | Part::Binding => validate_metadata(kind, object, old),
+    };
+    if part == Part::Object && is(kind, DEFINITIONS, "CustomResourceDefinition") {
+        errors.extend(match old {
             Some(old) => crd::validate::update(object, old),
             None => crd::validate::create(object),
-        },
-        ("", "ReplicationController") | ("apps", _) | ("batch", "Job") => workload::validate(kind, object, old),
-        _ => Vec::new(),
+        });
     }
+    errors
 }
 
 /// Gives the object addresses and ports. What is returned must be held until it is stored.
@@ -162,13 +157,4 @@ fn remove(object: &mut Value, field: &str) {
 /// Gives `object` the listed members of `old`.
 fn keep(object: &mut Value, old: &Value, fields: &[&str]) {
     fields.iter().for_each(|field| take_over(object, old, field));
-}
-
-/// A field that must not change.
-fn immutable(object: &Value, old: &Value, pointer: &str, errors: &mut Vec<FieldError>) {
-    if object.pointer(pointer) != old.pointer(pointer) {
-        let path = pointer.trim_start_matches('/').replace('/', ".");
-        let value = object.pointer(pointer).cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(path, value, "field is immutable"));
-    }
 }

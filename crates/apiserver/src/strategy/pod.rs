@@ -1,9 +1,7 @@
-//! Pods: their state at birth, the little that may change later, and how long they may take to end.
+//! Pods: their state at birth, and how long they may take to end.
 
 use serde_json::{Value, json};
-use windlass_schema::{FieldError, quantity};
-
-use super::pod_spec;
+use windlass_schema::quantity;
 
 const GRACE_SECONDS_DEFAULT: i64 = 30;
 
@@ -30,50 +28,6 @@ pub(super) fn grace_seconds(live: &Value, asked: Option<i64>) -> i64 {
         ..0 => 1,
         seconds => seconds,
     }
-}
-
-pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let spec = object.get("spec").unwrap_or(&Value::Null);
-    let mut errors = match old {
-        None => pod_spec::problems(spec, "spec"),
-        Some(old) => unchanged(object, old),
-    };
-    if spec
-        .get("restartPolicy")
-        .is_some_and(|policy| !["Always", "OnFailure", "Never"].iter().any(|known| policy == known))
-    {
-        let policy = spec["restartPolicy"].clone();
-        errors.push(FieldError::not_supported("spec.restartPolicy", policy, &["Always", "OnFailure", "Never"]));
-    }
-    errors
-}
-
-/// A Pod is what it was: only a few fields may change.
-fn unchanged(object: &Value, old: &Value) -> Vec<FieldError> {
-    let still = |object: &Value| {
-        let mut spec = object.get("spec").cloned().unwrap_or_default();
-        let Some(members) = spec.as_object_mut() else { return spec };
-        for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
-            members.remove(field);
-        }
-        // A Pod that waits at a gate may still narrow where it runs.
-        if object.pointer("/spec/schedulingGates").or(old.pointer("/spec/schedulingGates")).is_some() {
-            members.remove("nodeSelector");
-            members.remove("affinity");
-        }
-        for list in ["containers", "initContainers"] {
-            let containers = members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-            containers.filter_map(Value::as_object_mut).for_each(|container| drop(container.remove("image")));
-        }
-        spec
-    };
-    if still(object) == still(old) {
-        return Vec::new();
-    }
-    let why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
-               `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
-               `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-    vec![FieldError::forbidden("spec", why)]
 }
 
 /// The class of service that requests and limits make.
@@ -120,16 +74,5 @@ mod tests {
             "Guaranteed",
         );
         check(json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"}}), "Burstable");
-    }
-
-    #[test]
-    fn little_of_a_pod_may_change() {
-        let old = json!({"spec": {"containers": [{"name": "a", "image": "x", "command": ["c"]}]}});
-        let new = |spec: Value| json!({ "spec": spec });
-        let image =
-            new(json!({"containers": [{"name": "a", "image": "y", "command": ["c"]}], "activeDeadlineSeconds": 5}));
-        assert!(validate(&image, Some(&old)).is_empty());
-        let command = new(json!({"containers": [{"name": "a", "image": "x", "command": ["d"]}]}));
-        assert_eq!(validate(&command, Some(&old))[0].path, "spec");
     }
 }

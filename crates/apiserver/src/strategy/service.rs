@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_schema::{FieldError, builtin};
 use windlass_store::Snapshot;
 
-use super::{immutable, service_ports};
+use super::service_ports;
 use crate::{ApiError, Config, Subject, object::Object, rest};
 
 /// What other Services have.
@@ -109,25 +109,6 @@ fn address(config: &Config, used: &Used, object: &Value) -> Result<String, Field
     }
 }
 
-pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = service_ports::problems(object);
-    let kind = text(object, "/spec/type");
-    let known = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if !known.contains(&kind) {
-        errors.push(FieldError::not_supported("spec.type", kind, &known));
-    }
-    if kind == "ExternalName" && text(object, "/spec/externalName").is_empty() {
-        errors.push(FieldError::required("spec.externalName", ""));
-    }
-    if let Some(old) = old {
-        let changes_type = [kind, text(old, "/spec/type")].contains(&"ExternalName");
-        if !changes_type && !text(old, "/spec/clusterIP").is_empty() {
-            immutable(object, old, "/spec/clusterIP", &mut errors);
-        }
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,8 +131,6 @@ mod tests {
         assert_eq!(made["spec"]["clusterIPs"], json!([address]));
         let kept = allocated(json!({"type": "ClusterIP", "ports": []}), &used, Some(&made)).unwrap();
         assert_eq!(text(&kept, "/spec/clusterIP"), address);
-        let moved = service(json!({"type": "ClusterIP", "clusterIP": "10.96.0.9", "ports": [{"port": 1}]}));
-        assert_eq!(validate(&moved, Some(&made))[0].path, "spec.clusterIP");
     }
 
     #[test]

@@ -80,33 +80,6 @@ fn pick(range: &RangeInclusive<u16>, taken: &HashSet<u16>) -> Option<u16> {
     (start..=*range.end()).chain(*range.start()..start).find(|port| !taken.contains(port))
 }
 
-/// What is wrong with the ports.
-pub(super) fn problems(object: &Value) -> Vec<FieldError> {
-    let spec = &object["spec"];
-    let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut errors = Vec::new();
-    if ports.is_empty() && spec["type"] != "ExternalName" && spec["clusterIP"] != "None" {
-        errors.push(FieldError::required("spec.ports", ""));
-    }
-    let mut names = HashSet::new();
-    for (index, port) in ports.iter().enumerate() {
-        let path = format!("spec.ports[{index}]");
-        let name = port["name"].as_str().unwrap_or_default();
-        if name.is_empty() && ports.len() > 1 {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
-        }
-        if !name.is_empty() && !names.insert(name) {
-            errors.push(FieldError::duplicate(format!("{path}.name"), name));
-        }
-        let number = port["port"].as_i64().unwrap_or(0);
-        if !(1..=65_535).contains(&number) {
-            let why = "must be between 1 and 65535, inclusive";
-            errors.push(FieldError::invalid(format!("{path}.port"), number, why));
-        }
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -134,17 +107,5 @@ mod tests {
         assert!(allocate(&RANGE, &HashSet::from([30_000, 30_001]), &mut full, None).is_err());
         let mut outside = service("NodePort", json!([{"port": 80, "nodePort": 80}]));
         assert!(allocate(&RANGE, &HashSet::new(), &mut outside, None).is_err());
-    }
-
-    #[test]
-    fn several_ports_have_names() {
-        let check = |ports: Value, expect: &[&str]| {
-            let found = problems(&service("ClusterIP", ports));
-            assert_eq!(found.iter().map(|error| error.path.as_str()).collect::<Vec<_>>(), expect);
-        };
-        check(json!([{"port": 80}]), &[]);
-        check(json!([]), &["spec.ports"]);
-        check(json!([{"port": 80, "name": "a"}, {"port": 81}]), &["spec.ports[1].name"]);
-        check(json!([{"port": 0}]), &["spec.ports[0].port"]);
     }
 }

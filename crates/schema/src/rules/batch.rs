@@ -1,35 +1,108 @@
 //! Jobs and CronJobs.
 
+use serde_json::Value;
+
 use super::cursor::{At, immutable, not_negative, one_of, required};
-use super::{pod, selector};
+use super::{pod, pod_update, selector};
 use crate::FieldError;
 
 /// The name of a CronJob leaves room for the suffix of its Jobs.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
 
+/// What a Job is made with.
+const FIXED: [&str; 5] = [
+    "spec.completionMode",
+    "spec.podFailurePolicy",
+    "spec.backoffLimitPerIndex",
+    "spec.managedBy",
+    "spec.successPolicy",
+];
+
 const MACROS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
 pub(super) fn job(job: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let spec = job.member("spec");
+    generated_selector(job, errors);
     job_spec(&spec, errors);
-    selector::check(&spec.member("selector"), errors);
+    selector::matching(&spec, errors);
     let Some(old) = old else { return };
-    let always = [
-        "spec.selector",
-        "spec.completionMode",
-        "spec.podFailurePolicy",
-        "spec.backoffLimitPerIndex",
-        "spec.managedBy",
+    keep_completions(&spec, &old.member("spec"), errors);
+    immutable(job, old, &["spec.selector"], errors);
+    keep_template(job, old, errors);
+    immutable(job, old, &FIXED, errors);
+}
+
+/// Unless told otherwise, a Job finds its Pods by labels that only they have.
+fn generated_selector(job: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (spec, uid, name) = (job.member("spec"), job.at("metadata.uid").text(), job.at("metadata.name").text());
+    let selector = spec.member("selector");
+    if spec.member("manualSelector").is_true() || selector.value.is_null() {
+        return;
+    }
+    let labels = spec.at("template.metadata.labels");
+    let expected = [
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
     ];
-    immutable(job, old, &always, errors);
-    // A Job that is suspended and has not started may still be scheduled elsewhere.
-    let is_suspended = old.at("spec.suspend").is_true() && old.at("status.startTime").is_absent();
-    if !is_suspended {
-        immutable(job, old, &["spec.template"], errors);
+    for (key, value) in expected {
+        let (path, detail) = (crate::field::key(&labels.path, key), format!("must be '{value}'"));
+        match labels.value.get(key) {
+            None => errors.push(FieldError::required(path, detail)),
+            Some(found) if found != value => {
+                errors.push(FieldError::invalid(path, labels.value.clone(), detail));
+            }
+            Some(_) => {}
+        }
     }
-    if old.at("spec.completionMode").text() != "Indexed" {
-        immutable(job, old, &["spec.completions"], errors);
+    let expected = expected.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    if !selector::matches(selector.value, &Value::Object(expected)) {
+        errors.push(selector.invalid("`selector` not auto-generated"));
     }
+}
+
+fn keep_completions(spec: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
+    if spec.member("completionMode").text() != "Indexed" {
+        return immutable(spec, old, &["completions"], errors);
+    }
+    let completions = spec.member("completions");
+    let is_changed = !completions.value.is_null() && completions.value != old.member("completions").value;
+    if is_changed && completions.value != spec.member("parallelism").value {
+        errors.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
+    }
+}
+
+/// A Job that is suspended and runs nothing may still change where its Pods run and what they may use.
+fn keep_template(job: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
+    let status = old.member("status");
+    let is_told = |condition: At<'_>| {
+        condition.member("type").text() == "Suspended" && condition.member("status").text() == "True"
+    };
+    let rests = status.member("startTime").is_absent() || status.member("conditions").items().any(is_told);
+    let runs = status.member("active").int().is_some_and(|active| active > 0);
+    if !old.at("spec.suspend").is_true() || !rests || runs {
+        return immutable(job, old, &["spec.template"], errors);
+    }
+    let spec = job.at("spec.template.spec");
+    if settled(spec.value) != settled(old.at("spec.template.spec").value) {
+        errors.push(spec.invalid("field is immutable"));
+    }
+}
+
+/// What stays in the Pods of a suspended Job.
+fn settled(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    pod_update::remove_node_affinity(&mut spec);
+    if let Value::Object(members) = &mut spec {
+        ["nodeSelector", "tolerations", "schedulingGates"].iter().for_each(|name| drop(members.remove(*name)));
+    }
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            container.as_object_mut().map(|container| container.remove("resources"));
+        }
+    }
+    spec
 }
 
 pub(super) fn cron_job(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {

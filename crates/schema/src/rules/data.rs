@@ -1,6 +1,6 @@
 //! ConfigMaps and Secrets.
 
-use super::cursor::{At, immutable, named};
+use super::cursor::{At, immutable};
 use crate::{FieldError, names};
 
 /// How many bytes the data of a ConfigMap or a Secret may have together.
@@ -23,7 +23,8 @@ pub(super) fn config_map(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec
         bytes += decoded_bytes(value.text());
     }
     if bytes > DATA_BYTES_MAX {
-        errors.push(FieldError::too_long("", DATA_BYTES_MAX as u64));
+        // The path of the object as a whole.
+        errors.push(FieldError::too_long("[]", DATA_BYTES_MAX as u64));
     }
     frozen(object, old, &["data", "binaryData"], errors);
 }
@@ -71,8 +72,8 @@ fn secret_type(object: &At<'_>, data: &At<'_>, errors: &mut Vec<FieldError>) {
 }
 
 fn check_key(key: &str, value: &At<'_>, errors: &mut Vec<FieldError>) {
-    let key = serde_json::Value::from(key);
-    named(&At { path: value.path.clone(), value: &key }, names::config_key, errors);
+    let wrong = names::config_key(key).into_iter();
+    errors.extend(wrong.map(|detail| FieldError::invalid(value.path.clone(), key, detail)));
 }
 
 fn frozen(object: &At<'_>, old: Option<&At<'_>>, names: &[&str], errors: &mut Vec<FieldError>) {

@@ -18,7 +18,7 @@ pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mu
         ("admissionregistration.k8s.io", _) => admission::check(kind, new, errors),
         ("", "ResourceQuota") => limits::quota(new, errors),
         ("", "LimitRange") => limits::limit_range(new, errors),
-        ("", "Event") => event(new, errors),
+        ("" | "events.k8s.io", "Event") => event(new, errors),
         ("node.k8s.io", "RuntimeClass") => runtime_class(new, old, errors),
         _ => {}
     }
@@ -156,14 +156,20 @@ fn signing_request(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
 }
 
 fn event(object: &At<'_>, errors: &mut Vec<FieldError>) {
-    let (namespace, regarding) = (object.at("metadata.namespace"), object.at("involvedObject.namespace"));
+    let namespace = object.at("metadata.namespace").text();
+    let regarding = [object.at("involvedObject.namespace"), object.at("regarding.namespace")];
+    let regarding = regarding.iter().map(|at| at.text()).find(|text| !text.is_empty()).unwrap_or_default();
+    let is_old_form = object.member("eventTime").is_absent();
     // Events of objects without a namespace live in the default one.
-    let fits = match regarding.text() {
-        "" => matches!(namespace.text(), "" | "default" | "kube-system"),
-        other => other == namespace.text(),
+    let fits = match (regarding, is_old_form) {
+        ("", true) => matches!(namespace, "" | "default"),
+        ("", false) => matches!(namespace, "default" | "kube-system"),
+        (other, true) => other == namespace,
+        (_, false) => true,
     };
     if !fits {
-        errors.push(FieldError::invalid(regarding.path.clone(), regarding.text(), "does not match event.namespace"));
+        let detail = "does not match event.namespace";
+        errors.push(FieldError::invalid("involvedObject.namespace", regarding, detail));
     }
 }
 

@@ -1,27 +1,84 @@
 //! The metadata of every object.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use super::cursor::{At, named};
+use super::cursor::{At, immutable, named};
 use crate::{FieldError, Kind, names};
 
 /// How many bytes the annotations of an object may have together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 
+/// What holds an object while its dependents are orphaned or deleted, and what holds a namespace.
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+const CONTENT: &str = "kubernetes";
+
 /// Checks the metadata of an object of any kind: name, namespace, labels, annotations, owners, finalizers.
-pub fn validate_metadata(kind: &Kind, object: &Value) -> Vec<FieldError> {
+///
+/// On an update, the name and the namespace are those of the `old` object.
+pub fn validate_metadata(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let metadata = At::root(object).member("metadata");
-    name(kind, &metadata, &mut errors);
-    namespace(kind, &metadata.member("namespace"), &mut errors);
+    match old.map(|old| At::root(old).member("metadata")) {
+        None => {
+            name(kind, &metadata, &mut errors);
+            namespace(kind, &metadata.member("namespace"), &mut errors);
+        }
+        Some(old) => {
+            no_new_finalizers(&metadata, &old, &mut errors);
+            immutable(&metadata, &old, &["name", "namespace"], &mut errors);
+        }
+    }
     labels(&metadata.member("labels"), &mut errors);
     annotations(&metadata.member("annotations"), &mut errors);
     owners(&metadata.member("ownerReferences"), &mut errors);
-    for finalizer in metadata.member("finalizers").items() {
-        let wrong = names::qualified(finalizer.text()).into_iter().map(|detail| finalizer.invalid(detail));
-        errors.extend(wrong.map(|error| FieldError { path: "metadata.finalizers".to_owned(), ..error }));
-    }
+    finalizers(kind, &metadata.member("finalizers"), &mut errors);
     errors
+}
+
+/// An object on its way out gets no new finalizers.
+fn no_new_finalizers(metadata: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
+    if old.member("deletionTimestamp").is_absent() {
+        return;
+    }
+    let known: Vec<&str> = old.member("finalizers").items().map(|finalizer| finalizer.text()).collect();
+    let finalizers = metadata.member("finalizers");
+    let added = finalizers.items().map(|finalizer| finalizer.text()).filter(|name| !known.contains(name));
+    let added: BTreeSet<String> = added.map(crate::field::quote).collect();
+    if !added.is_empty() {
+        let added = added.into_iter().collect::<Vec<_>>().join(", ");
+        errors.push(finalizers.forbidden(format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"
+        )));
+    }
+}
+
+fn finalizers(kind: &Kind, finalizers: &At<'_>, errors: &mut Vec<FieldError>) {
+    for finalizer in finalizers.items() {
+        let wrong = names::qualified(finalizer.text()).into_iter().map(|detail| finalizer.invalid(detail));
+        errors.extend(wrong.map(|error| FieldError { path: finalizers.path.clone(), ..error }));
+    }
+    let has = |name: &str| finalizers.items().any(|finalizer| finalizer.text() == name);
+    if has(ORPHAN) && has(FOREGROUND) {
+        errors.push(finalizers.invalid(format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set")));
+    }
+    if !has_qualified_finalizers(kind) {
+        return;
+    }
+    for finalizer in finalizers.items() {
+        if !finalizer.text().contains('/') && ![ORPHAN, FOREGROUND, CONTENT].contains(&finalizer.text()) {
+            errors.push(finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"));
+        }
+    }
+}
+
+/// Most built-in kinds want the finalizers of others to say whose they are.
+fn has_qualified_finalizers(kind: &Kind) -> bool {
+    const LAX: [&str; 4] =
+        ["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io"];
+    kind.is_builtin() && !LAX.contains(&kind.group.as_str()) && kind.kind != "Event"
 }
 
 fn name(kind: &Kind, metadata: &At<'_>, errors: &mut Vec<FieldError>) {
@@ -40,9 +97,13 @@ fn name(kind: &Kind, metadata: &At<'_>, errors: &mut Vec<FieldError>) {
 }
 
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
+    if !kind.is_builtin() {
+        return names::subdomain;
+    }
     match (kind.group.as_str(), kind.kind.as_str()) {
-        ("", "Namespace" | "Service") => names::label,
-        ("rbac.authorization.k8s.io", _) => names::path_segment,
+        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => names::label,
+        ("", "Event") | ("rbac.authorization.k8s.io", _) => names::path_segment,
+        ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle") => names::path_segment,
         ("networking.k8s.io", "IPAddress") => names::path_segment,
         ("apiregistration.k8s.io", "APIService") => names::path_segment,
         _ => names::subdomain,
@@ -93,6 +154,13 @@ fn owners(owners: &At<'_>, errors: &mut Vec<FieldError>) {
             if owner.member(name).is_absent() {
                 errors.push(FieldError::invalid(format!("{}.{name}", owners.path), "", detail));
             }
+        }
+        if owner.member("apiVersion").text() == "v1" && owner.member("kind").text() == "Event" {
+            errors.push(FieldError::invalid(
+                owners.path.clone(),
+                owner.value.clone(),
+                "/v1, Kind=Event is disallowed from being an owner",
+            ));
         }
         if owner.member("controller").is_true() {
             let this = format!("{}/{}", owner.member("kind").text(), owner.member("name").text());

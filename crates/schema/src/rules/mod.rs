@@ -9,6 +9,7 @@ mod kinds;
 mod limits;
 mod metadata;
 mod pod;
+mod pod_update;
 mod selector;
 mod service;
 mod storage;
@@ -26,7 +27,7 @@ pub use metadata::validate_metadata;
 /// The object has its canonical form and its defaults. Metadata is included ([`validate_metadata`]); objects of custom
 /// kinds are checked for their metadata only.
 pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = validate_metadata(kind, new);
+    let mut errors = validate_metadata(kind, new, old);
     if !kind.is_builtin() {
         return errors;
     }
@@ -61,3 +62,5 @@ pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Fi
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod update_tests;

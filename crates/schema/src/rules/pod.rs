@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::cursor::{At, named, not_negative, one_of, port, port_or_name, required, unique};
-use super::metadata;
+use super::{metadata, pod_update};
 use crate::{FieldError, names, quantity};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -14,36 +14,12 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
-/// What a running Pod may have changed in its spec, beside images.
-const MUTABLE: [&str; 4] = ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"];
-
 pub(super) fn pod(pod: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let pod_spec = pod.member("spec");
     spec(&pod_spec, errors);
     if let Some(old) = old {
-        let is_gated = !old.at("spec.schedulingGates").is_absent();
-        if !is_gated && frozen(pod_spec.value) != frozen(old.member("spec").value) {
-            errors.push(pod_spec.forbidden(
-                "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-            ));
-        }
+        pod_update::check(&pod_spec, &old.member("spec"), errors);
     }
-}
-
-/// The part of a spec that may not change.
-fn frozen(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    if let Value::Object(members) = &mut spec {
-        MUTABLE.iter().for_each(|name| {
-            members.remove(*name);
-        });
-    }
-    for list in ["containers", "initContainers"] {
-        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            container.as_object_mut().map(|container| container.remove("image"));
-        }
-    }
-    spec
 }
 
 /// Checks a template of Pods.
@@ -73,7 +49,6 @@ fn spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     named(&spec.member("hostname"), names::label, errors);
     named(&spec.member("subdomain"), names::label, errors);
     named(&spec.member("priorityClassName"), names::subdomain, errors);
-    not_negative(spec, &["terminationGracePeriodSeconds"], errors);
     let deadline = spec.member("activeDeadlineSeconds");
     if deadline.int().is_some_and(|seconds| seconds < 1) {
         errors.push(deadline.invalid("must be between 1 and 2147483647, inclusive"));

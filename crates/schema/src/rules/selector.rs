@@ -39,6 +39,20 @@ pub(super) fn of_workload(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError
     if selector.member("matchLabels").is_absent() && selector.member("matchExpressions").is_absent() {
         errors.push(selector.invalid(format!("empty selector is invalid for {kind}")));
     }
+    match_template(spec, &selector, errors);
+}
+
+/// The selector of a Job: there, and one that the labels of the template match.
+pub(super) fn matching(spec: &At<'_>, errors: &mut Vec<FieldError>) {
+    let selector = spec.member("selector");
+    if selector.value.is_null() {
+        return errors.push(selector.missing(""));
+    }
+    check(&selector, errors);
+    match_template(spec, &selector, errors);
+}
+
+fn match_template(spec: &At<'_>, selector: &At<'_>, errors: &mut Vec<FieldError>) {
     let labels = spec.at("template.metadata.labels");
     if !matches(selector.value, labels.value) {
         errors.push(labels.invalid("`selector` does not match template `labels`"));
@@ -46,7 +60,7 @@ pub(super) fn of_workload(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError
 }
 
 /// Whether a label selector selects these labels.
-fn matches(selector: &Value, labels: &Value) -> bool {
+pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
     let exact = selector["matchLabels"].as_object().into_iter().flatten();
     let requirements = selector["matchExpressions"].as_array().into_iter().flatten();
     exact.into_iter().all(|(key, value)| labels.get(key) == Some(value))

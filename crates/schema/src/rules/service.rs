@@ -1,8 +1,8 @@
 //! Services and their endpoints.
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
-use super::cursor::{At, immutable, named, one_of, port, port_or_name, required, unique};
+use super::cursor::{At, immutable, named, one_of, port, port_or_name, required};
 use super::metadata;
 use crate::{FieldError, names};
 
@@ -21,7 +21,10 @@ pub(super) fn service(service: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<F
     if is_external {
         let name = spec.member("externalName");
         required(&name, errors);
-        named(&name, names::subdomain, errors);
+        // A dot at the end says that the name is complete.
+        let plain = name.text().strip_suffix('.').unwrap_or(name.text());
+        let wrong = if plain.is_empty() { Vec::new() } else { names::subdomain(plain) };
+        errors.extend(wrong.into_iter().map(|detail| FieldError::invalid(name.path.clone(), plain, detail)));
     }
     if is_headless && matches!(r#type.text(), "LoadBalancer" | "NodePort") {
         let detail = format!("may not be set to 'None' for {} services", r#type.text());
@@ -40,12 +43,16 @@ pub(super) fn service(service: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<F
 
 fn check_ports(ports: &At<'_>, errors: &mut Vec<FieldError>) {
     let needs_names = ports.items().nth(1).is_some();
+    let mut seen = HashSet::new();
     for entry in ports.items() {
         let name = entry.member("name");
         if needs_names {
             required(&name, errors);
         }
         named(&name, names::label, errors);
+        if !name.is_absent() && !seen.insert(name.text()) {
+            errors.push(FieldError::duplicate(name.path.clone(), name.value.clone()));
+        }
         let number = entry.member("port");
         if number.value.is_null() {
             errors.push(FieldError::invalid(number.path, 0, "must be between 1 and 65535, inclusive"));
@@ -56,9 +63,8 @@ fn check_ports(ports: &At<'_>, errors: &mut Vec<FieldError>) {
         one_of(&entry.member("protocol"), &PROTOCOLS, errors);
         port_or_name(&entry.member("targetPort"), errors);
     }
-    unique(ports, "name", errors);
     let identity = |entry: &At<'_>| (entry.member("port").int(), entry.member("protocol").text().to_owned());
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for entry in ports.items() {
         if !seen.insert(identity(&entry)) {
             let value =

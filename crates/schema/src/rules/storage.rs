@@ -19,31 +19,42 @@ pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
     one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
     let Some(old) = old else { return };
     let old_spec = old.member("spec");
-    if frozen(spec.value) != frozen_after_binding(old_spec.value, spec.value) {
+    let is_bound = claim.at("status.phase").text() == "Bound";
+    if frozen(spec.value, is_bound) != frozen_after_binding(old_spec.value, spec.value, is_bound) {
         errors.push(spec.forbidden(
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
         ));
     }
-    let old_storage = old_spec.at("resources.requests.storage");
-    if quantity::nanos(storage.text()) < quantity::nanos(old_storage.text()) {
-        errors.push(storage.forbidden("field can not be less than previous value"));
+    let amount = |at: At<'_>| quantity::nanos(at.text());
+    let shrinks = amount(storage.clone()) < amount(old_spec.at("resources.requests.storage"));
+    // An expansion that failed may be taken back, but not below what there is.
+    if shrinks && amount(storage.clone()) <= amount(old.at("status.capacity.storage")) {
+        errors.push(storage.forbidden("field can not be less than status.capacity"));
+    }
+    let mode = spec.member("volumeMode").value;
+    if mode != old_spec.member("volumeMode").value {
+        errors.push(FieldError::invalid("volumeMode", mode.clone(), "field is immutable"));
     }
 }
 
-fn frozen(spec: &Value) -> Value {
+/// What a claim keeps: all of its spec, but once it is bound, it may grow and change its class of attributes.
+fn frozen(spec: &Value, is_bound: bool) -> Value {
     let mut spec = spec.clone();
+    if !is_bound {
+        return spec;
+    }
     if let Value::Object(members) = &mut spec {
         members.remove("volumeAttributesClassName");
     }
-    if let Some(resources) = spec.get_mut("resources").and_then(Value::as_object_mut) {
-        resources.remove("requests");
+    if let Some(requests) = spec.pointer_mut("/resources/requests").and_then(Value::as_object_mut) {
+        requests.remove("storage");
     }
     spec
 }
 
 /// A claim without a volume may get one, and a claim without a class may get the default one.
-fn frozen_after_binding(old: &Value, new: &Value) -> Value {
-    let mut old = frozen(old);
+fn frozen_after_binding(old: &Value, new: &Value, is_bound: bool) -> Value {
+    let mut old = frozen(old, is_bound);
     if let Value::Object(members) = &mut old {
         for name in ["volumeName", "storageClassName"] {
             if let Some(value) = new.get(name).filter(|_| !members.contains_key(name)) {
