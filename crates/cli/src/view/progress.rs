@@ -22,7 +22,10 @@ const REPORTS_MAX: usize = 256;
 const WATCH_RETRY: Duration = Duration::from_millis(500);
 
 enum Report {
-    Object { label: String, readiness: Readiness },
+    Object {
+        label: String,
+        readiness: Readiness,
+    },
     Event(Box<Value>),
     /// What a Pod waits for, such as an image in the making.
     Step(String),
