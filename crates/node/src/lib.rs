@@ -17,7 +17,7 @@ mod registration;
 pub mod sandbox;
 mod serve;
 mod sys;
-mod tree;
+pub mod tree;
 mod volume;
 
 pub use config::{AddressRange, NodeConfig};

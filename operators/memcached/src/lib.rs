@@ -69,6 +69,7 @@ fn deployment(memcached: &Memcached) -> Deployment {
         }]),
         readiness_probe: Some(Probe {
             tcp_socket: Some(TCPSocketAction { port: IntOrString::Int(PORT), host: None }),
+            initial_delay_seconds: Some(1), // It listens at once, but not before it runs.
             period_seconds: Some(2),
             ..Probe::default()
         }),

@@ -37,7 +37,7 @@ fn purge(dir: &Path) -> Result<(), Failure> {
     if !dir.join("lock").is_file() {
         return Err(Failure::new(format!("{} does not hold a cluster, so it is not deleted", dir.display())));
     }
-    std::fs::remove_dir_all(dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
+    windlass_node::tree::remove(dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
     say!("deleted {}", dir.display());
     Ok(())
 }
