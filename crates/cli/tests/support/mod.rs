@@ -97,20 +97,6 @@ impl TestCluster {
         })
     }
 
-    /// Host processes that belong to this cluster: those whose command line or environment names its folder.
-    pub(crate) fn processes(&self) -> Vec<u32> {
-        let marker = self.state().display().to_string();
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir("/proc").expect("a proc file system").flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            if String::from_utf8_lossy(&line).contains(&marker) {
-                found.push(pid);
-            }
-        }
-        found
-    }
-
     /// The process that is the cluster.
     pub(crate) fn server_pid(&self) -> u32 {
         let text = success(self.windlass().arg("status"));
