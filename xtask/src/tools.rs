@@ -14,7 +14,7 @@ const KUBERNETES: &str = "1.36.3";
 /// The Go toolchain for machines whose own Go is too old to fetch one by itself.
 const GO_TOOLCHAIN: &str = "v0.0.1-go1.26.8.linux-amd64";
 /// Programs used by tests, and the Debian packages that carry them.
-const PACKAGES: [(&str, &str); 2] = [("dpkg-deb", "dpkg"), ("apt-get", "apt")];
+const PACKAGES: [(&str, &str); 3] = [("dpkg-deb", "dpkg"), ("apt-get", "apt"), ("unshare", "util-linux")];
 
 /// Installs everything and says where it is.
 pub(crate) fn install() -> Result<PathBuf> {
