@@ -57,6 +57,9 @@ pub(crate) enum Command {
     Wait(WaitOptions),
     /// Show events, oldest first.
     Events(EventsOptions),
+    /// Show and fill the store of images that Pods run from.
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Print the completion script of a shell.
     Completion {
         /// The shell.
@@ -271,6 +274,19 @@ pub(crate) struct EventsOptions {
     /// Go on and show new ones.
     #[arg(short, long)]
     pub(crate) watch: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Show the images that are there.
+    Ls,
+    /// Add an image, or replace the one of that name.
+    Add {
+        /// The name that Pods use, such as `mine:1.0`.
+        name: String,
+        /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
+        path: Option<PathBuf>,
+    },
 }
 
 /// Reads `90s`, `5m`, `1h30m` or a plain number of seconds.

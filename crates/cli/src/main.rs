@@ -50,6 +50,7 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Logs(options) => commands::logs::run(&options, &target).await,
         Command::Wait(options) => commands::wait::run(&options, &target).await,
         Command::Events(options) => commands::events::run(&options, &target).await,
+        Command::Image(command) => commands::image::run(&command).await,
         Command::Completion { shell } => {
             commands::completion::print(shell);
             Ok(())

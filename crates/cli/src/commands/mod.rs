@@ -7,6 +7,7 @@ pub(crate) mod describe;
 pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod get;
+pub(crate) mod image;
 pub(crate) mod logs;
 pub(crate) mod request;
 pub(crate) mod serve;
