@@ -26,8 +26,8 @@ enum Task {
     Test(test::Options),
     /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
     Tidy,
-    /// Install what the tests need and print where it is.
-    Tools,
+    /// Install what the tests need, or the tools named, and print where they are.
+    Tools(tools::Options),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +45,6 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Generate(options) => generate::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),
-        Task::Tools => tools::run(),
+        Task::Tools(options) => tools::run(&options),
     }
 }
