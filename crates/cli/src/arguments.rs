@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Wait(WaitOptions),
     /// Show events, oldest first.
     Events(EventsOptions),
+    /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
+    Envtest(EnvtestOptions),
     /// Print the completion script of a shell.
     Completion {
         /// The shell.
@@ -271,6 +273,16 @@ pub(crate) struct EventsOptions {
     /// Go on and show new ones.
     #[arg(short, long)]
     pub(crate) watch: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct EnvtestOptions {
+    /// The folder; KUBEBUILDER_ASSETS names it to the suites.
+    #[arg(value_name = "FOLDER")]
+    pub(crate) dir: PathBuf,
+    /// The kubectl to put there, instead of one that is found.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubectl: Option<PathBuf>,
 }
 
 /// Reads `90s`, `5m`, `1h30m` or a plain number of seconds.
