@@ -1,5 +1,6 @@
 //! Tasks of the project: generated tables, tests, tidy checks, tools.
 
+mod conformance;
 mod generate;
 mod test;
 mod tidy;
@@ -20,6 +21,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Run a suite of another project against Windlass and print what passed and failed.
+    #[command(subcommand)]
+    Conformance(conformance::Suite),
     /// Generate the tables of kinds from the pinned Kubernetes release.
     Generate(generate::Options),
     /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
+        Task::Conformance(suite) => conformance::run(&suite),
         Task::Generate(options) => generate::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),

@@ -60,6 +60,8 @@ pub(crate) enum Command {
     /// Show and fill the store of images that Pods run from.
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
+    Envtest(EnvtestOptions),
     /// Print the completion script of a shell.
     Completion {
         /// The shell.
@@ -287,6 +289,16 @@ pub(crate) enum ImageCommand {
         /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
         path: Option<PathBuf>,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct EnvtestOptions {
+    /// The folder; KUBEBUILDER_ASSETS names it to the suites.
+    #[arg(value_name = "FOLDER")]
+    pub(crate) dir: PathBuf,
+    /// The kubectl to put there, instead of one that is found.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubectl: Option<PathBuf>,
 }
 
 /// Reads `90s`, `5m`, `1h30m` or a plain number of seconds.

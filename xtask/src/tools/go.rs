@@ -24,7 +24,7 @@ pub(super) fn build(folder: &str, package: &str, linker_flags: &str, output: &Pa
 }
 
 /// A Go that can build the pinned release: the machine's, or a toolchain module fetched with Debian's older one.
-fn go() -> Result<PathBuf> {
+pub(crate) fn go() -> Result<PathBuf> {
     if !on_path("go") {
         debian::install(&["golang-go", "ca-certificates"])?;
     }

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use crate::workspace::cache;
 pub(crate) use debian::etcd;
+pub(crate) use go::go;
 
 /// The pinned Kubernetes release; the `go.mod` files in `tools` name the modules of the same release.
 pub(crate) const KUBERNETES: &str = "1.36.3";

@@ -21,7 +21,7 @@ use windlass_store::Store;
 use crate::ApiError;
 use crate::auth::Auth;
 
-pub use plugin::{Plugin, Plugins};
+pub use plugin::{Plugin, Plugins, UnknownPlugin};
 pub use review::{Operation, Review};
 
 /// The chain of plugins.

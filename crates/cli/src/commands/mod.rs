@@ -5,6 +5,7 @@ pub(crate) mod completion;
 pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod down;
+pub(crate) mod envtest;
 pub(crate) mod events;
 pub(crate) mod get;
 pub(crate) mod image;
