@@ -33,7 +33,7 @@ use crate::webhook::Webhooks;
 use hooks::Hooks;
 use reinvocation::Reinvocation;
 
-pub use plugin::{Plugin, Plugins};
+pub use plugin::{Plugin, Plugins, UnknownPlugin};
 pub use review::{ObjectKind, Operation, Review};
 
 /// The chain of plugins.
