@@ -12,6 +12,7 @@ mod hooks;
 mod limit_range;
 mod matching;
 mod namespace;
+mod node;
 mod plugin;
 mod pod;
 mod priority;
@@ -96,6 +97,9 @@ impl Admission {
         }
         if self.plugins.has(Plugin::StorageObjectInUseProtection) {
             storage::protect(review);
+        }
+        if self.plugins.has(Plugin::TaintNodesByCondition) {
+            node::taint_new(review);
         }
         Ok(())
     }

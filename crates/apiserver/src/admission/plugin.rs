@@ -19,6 +19,8 @@ pub enum Plugin {
     DefaultStorageClass,
     /// Volumes and claims go only when nobody uses them; needs the controllers that see to it.
     StorageObjectInUseProtection,
+    /// New nodes are kept free of Pods until they are ready; needs the controller that sees to it.
+    TaintNodesByCondition,
 }
 
 impl std::str::FromStr for Plugin {
@@ -33,6 +35,7 @@ impl std::str::FromStr for Plugin {
             "Priority" => Plugin::Priority,
             "DefaultStorageClass" => Plugin::DefaultStorageClass,
             "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
+            "TaintNodesByCondition" => Plugin::TaintNodesByCondition,
             _ => return Err(UnknownPlugin(name.to_owned())),
         })
     }
