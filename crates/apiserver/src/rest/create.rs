@@ -67,6 +67,9 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
             None => Ok(object),
         };
     }
+    if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
+        return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
+    }
     match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object)?)]).await {
         Ok(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
