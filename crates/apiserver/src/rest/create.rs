@@ -2,7 +2,7 @@
 
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
-use windlass_store::{CommitError, Write};
+use windlass_store::{CommitError, Entry, Write};
 
 use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
 use crate::{
@@ -63,28 +63,30 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
     if scope.options.dry_run {
         return match scope.api.store().snapshot().get(&key) {
-            Some(_) => Err(taken(scope, object.name(), &key)),
+            Some(entry) => Err(taken(scope, object.name(), Some(entry))),
             None => Ok(object),
         };
     }
     if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
         return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
     }
-    match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object)?)]).await {
+    let bytes = storage::encode(&scope.api, &scope.kind, &object).await?;
+    match scope.api.store().commit(vec![Write::create(&key, bytes)]).await {
         Ok(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
         }
-        Err(CommitError::Precondition { .. }) => Err(taken(scope, object.name(), &key)),
+        Err(CommitError::Precondition { .. }) => {
+            Err(taken(scope, object.name(), scope.api.store().snapshot().get(&key)))
+        }
         Err(error) => Err(storage::store_error(error)),
     }
 }
 
 /// The name is taken; maybe not for long.
-fn taken(scope: &Scope, name: &str, key: &str) -> ApiError {
+fn taken(scope: &Scope, name: &str, entry: Option<&Entry>) -> ApiError {
     let mut error = ApiError::already_exists(scope.subject(), name);
-    let snapshot = scope.api.store().snapshot();
-    let existing = snapshot.get(key).and_then(|entry| storage::decode(&scope.kind, entry).ok());
+    let existing: Option<Value> = entry.and_then(|entry| serde_json::from_slice(&entry.value).ok());
     if existing.is_some_and(|existing| existing.is_deleting()) {
         error.message = format!("object is being deleted: {}", error.message);
     }

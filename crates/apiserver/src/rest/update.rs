@@ -9,7 +9,7 @@ use windlass_store::{CommitError, Entry, Write};
 use super::{
     create, input, ownership, prepare,
     scope::Scope,
-    storage,
+    storage, versions,
     view::{Change, View},
 };
 use crate::{
@@ -130,7 +130,7 @@ async fn update_once(
     entry: &Entry,
     transform: &dyn Transform,
 ) -> Result<Option<Value>, ApiError> {
-    let live = storage::decode(&scope.kind, entry)?;
+    let live = storage::decode(&scope.api, &scope.kind, entry).await?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
     // Defaults count as said: leaving one out is no change of what is wanted.
@@ -174,13 +174,15 @@ async fn store(
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
-    if scope.options.dry_run || (object == *live && !goes) {
+    // Writing an object again moves it to the version that is stored now.
+    let is_same = object == *live && !versions::is_outdated(&scope.kind, &entry.value);
+    if scope.options.dry_run || (is_same && !goes) {
         return Ok(Some(object));
     }
     let write = if goes {
         Write::delete(key, entry.modified)
     } else {
-        Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
+        Write::update(key, entry.modified, storage::encode(&scope.api, &scope.kind, &object).await?)
     };
     match scope.api.store().commit(vec![write]).await {
         Ok(revision) => {
