@@ -18,6 +18,7 @@ use crate::{
     registry::Registry,
     system::System,
     upkeep,
+    webhook::Webhooks,
 };
 
 /// What one API server is told about its world.
@@ -71,6 +72,7 @@ struct Inner {
     registry: Arc<Registry>,
     auth: Arc<Auth>,
     admission: Admission,
+    webhooks: Arc<Webhooks>,
     system: System,
     openapi: OpenApi,
     config: Config,
@@ -94,15 +96,23 @@ impl Api {
     }
 
     fn idle(store: Store, auth: Auth, config: Config) -> Self {
-        let registry = Registry::new();
+        let registry = Arc::new(Registry::new());
         crd::restore(&store.snapshot(), &registry);
         let auth = Arc::new(auth);
-        let admission = Admission::new(store.clone(), Arc::clone(&auth), config.plugins.clone());
+        let webhooks = Arc::new(Webhooks::new(store.clone()));
+        let admission = Admission::new(
+            store.clone(),
+            Arc::clone(&auth),
+            Arc::clone(&registry),
+            Arc::clone(&webhooks),
+            config.plugins.clone(),
+        );
         Self(Arc::new(Inner {
             store,
-            registry: Arc::new(registry),
+            registry,
             auth,
             admission,
+            webhooks,
             system: System::default(),
             openapi: OpenApi::default(),
             config,
@@ -136,6 +146,11 @@ impl Api {
     /// The admission plugins.
     pub fn admission(&self) -> &Admission {
         &self.0.admission
+    }
+
+    /// The client of webhooks.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.0.webhooks
     }
 
     /// Health, version and metrics.

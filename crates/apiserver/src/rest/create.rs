@@ -2,7 +2,7 @@
 
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
-use windlass_store::{CommitError, Write};
+use windlass_store::{CommitError, Entry, Write};
 
 use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
 use crate::{
@@ -39,11 +39,13 @@ pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, 
 }
 
 async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Value, ApiError> {
+    let given_name = object.name().to_owned();
     prepare::for_create(scope, &mut object)?;
     prepare::complete(scope, &mut object)?;
     let name = object.name().to_owned();
     let mut review = scope.review(Operation::Create, &name, object, Value::Null);
-    scope.api.admission().mutate(&mut review).await?;
+    review.given_name = &given_name;
+    scope.mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
     strategy::prepare_create(&scope.kind, &mut object, &scope.user);
     prepare::complete(scope, &mut object)?;
@@ -53,36 +55,35 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     }
     prepare::validate(scope, Part::Object, &object, None)?;
     review.object = object;
-    scope.api.admission().validate(&mut review).await?;
-    let warnings = std::mem::take(&mut review.warnings);
-    let object = std::mem::take(&mut review.object);
-    warnings.into_iter().for_each(|warning| scope.warn(warning));
-    insert(scope, object).await
+    scope.validate(&mut review).await?;
+    insert(scope, review.object).await
 }
 
 async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
     if scope.options.dry_run {
         return match scope.api.store().snapshot().get(&key) {
-            Some(_) => Err(taken(scope, object.name(), &key)),
+            Some(entry) => Err(taken(scope, object.name(), Some(entry))),
             None => Ok(object),
         };
     }
-    match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object)?)]).await {
+    let bytes = storage::encode(&scope.api, &scope.kind, &object).await?;
+    match scope.api.store().commit(vec![Write::create(&key, bytes)]).await {
         Ok(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
         }
-        Err(CommitError::Precondition { .. }) => Err(taken(scope, object.name(), &key)),
+        Err(CommitError::Precondition { .. }) => {
+            Err(taken(scope, object.name(), scope.api.store().snapshot().get(&key)))
+        }
         Err(error) => Err(storage::store_error(error)),
     }
 }
 
 /// The name is taken; maybe not for long.
-fn taken(scope: &Scope, name: &str, key: &str) -> ApiError {
+fn taken(scope: &Scope, name: &str, entry: Option<&Entry>) -> ApiError {
     let mut error = ApiError::already_exists(scope.subject(), name);
-    let snapshot = scope.api.store().snapshot();
-    let existing = snapshot.get(key).and_then(|entry| storage::decode(&scope.kind, entry).ok());
+    let existing: Option<Value> = entry.and_then(|entry| serde_json::from_slice(&entry.value).ok());
     if existing.is_some_and(|existing| existing.is_deleting()) {
         error.message = format!("object is being deleted: {}", error.message);
     }
@@ -104,6 +105,7 @@ pub(crate) async fn review(scope: &Scope, request: Request<Body>) -> Result<Resp
 pub(crate) async fn token(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let object = crate::codec::document(&scope.headers, &body)?.value;
+    let object = scope.admit(Operation::Create, object).await?;
     let (auth, store) = (scope.api.auth(), scope.api.store());
     let answered = reviews::request_token(auth, store, scope.namespace(), &scope.request.name, object)?;
     scope.answer(StatusCode::CREATED, &answered)

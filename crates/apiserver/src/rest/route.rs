@@ -44,9 +44,15 @@ pub(crate) async fn handle(
         scope.warn(warning);
     }
     let scope = Arc::new(scope);
-    let mut response = dispatch(&scope, request).await?;
-    add_warnings(&scope, response.headers_mut());
-    Ok(response)
+    let answered = dispatch(&scope, request).await;
+    let warnings = std::mem::take(&mut *scope.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+    match answered {
+        Ok(mut response) => {
+            add_warnings(&warnings, response.headers_mut());
+            Ok(response)
+        }
+        Err(error) => Err(ApiError { warnings, ..error }),
+    }
 }
 
 /// A namespaced kind is only reached through a namespace, except to look at all namespaces at once.
@@ -82,7 +88,7 @@ fn dispatch(scope: &Arc<Scope>, request: Request<Body>) -> Answer<'_> {
         return Box::pin(binding::bind_named(scope, request));
     }
     match verb {
-        Verb::Get => Box::pin(ready(get::get(scope))),
+        Verb::Get => Box::pin(get::get(scope)),
         Verb::List => Box::pin(list::list(scope)),
         Verb::Watch => Box::pin(watch::watch(scope)),
         Verb::Create if scope.request.name.is_empty() => Box::pin(create::create(scope, request)),
@@ -109,7 +115,7 @@ fn dispatch_subresource<'a>(scope: &'a Arc<Scope>, name: &'a str, request: Reque
         ("binding", ..) => Box::pin(binding::bind(scope, request)),
         ("token", ..) => Box::pin(create::token(scope, request)),
         _ if connects => Box::pin(node::connect(scope, name, request)),
-        (_, Some(_), Verb::Get) => Box::pin(ready(get::get(scope))),
+        (_, Some(_), Verb::Get) => Box::pin(get::get(scope)),
         (_, Some(part), Verb::Update) => Box::pin(update::replace(scope, part, request)),
         (_, Some(part), Verb::Patch) => Box::pin(patch::patch(scope, part, request)),
         (_, Some(_), _) => refuse(scope),
@@ -125,10 +131,10 @@ fn refuse(scope: &Scope) -> Answer<'_> {
 /// How many warnings an answer carries at most.
 const WARNINGS_MAX: usize = 64;
 
-fn add_warnings(scope: &Scope, headers: &mut HeaderMap) {
-    let mut warnings = std::mem::take(&mut *scope.warnings.lock().unwrap_or_else(PoisonError::into_inner));
-    warnings.dedup();
-    for warning in warnings.iter().take(WARNINGS_MAX) {
+/// Writes the sentences into `Warning` headers, each once.
+pub(crate) fn add_warnings(warnings: &[String], headers: &mut HeaderMap) {
+    let mut seen = std::collections::HashSet::new();
+    for warning in warnings.iter().filter(|warning| seen.insert(*warning)).take(WARNINGS_MAX) {
         let text: String = warning.chars().filter(|character| !character.is_control()).collect();
         let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {

@@ -6,10 +6,14 @@ use serde_json::Value;
 use windlass_schema::FieldError;
 use windlass_store::{CommitError, Entry, Write};
 
-use super::{create, input, ownership, prepare, scope::Scope, storage};
+use super::{
+    create, input, ownership, prepare,
+    scope::Scope,
+    storage, versions,
+    view::{Change, View},
+};
 use crate::{
     ApiError,
-    admission::Operation,
     codec::{Body, read},
     object::Object,
     strategy::{self, Part},
@@ -126,15 +130,13 @@ async fn update_once(
     entry: &Entry,
     transform: &dyn Transform,
 ) -> Result<Option<Value>, ApiError> {
-    let live = storage::decode(&scope.kind, entry)?;
+    let live = storage::decode(&scope.api, &scope.kind, entry).await?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
     // Defaults count as said: leaving one out is no change of what is wanted.
     prepare::complete(scope, &mut object)?;
-    let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
-    scope.api.admission().mutate(&mut review).await?;
-    let mut object = std::mem::take(&mut review.object);
-    let live = std::mem::take(&mut review.old);
+    let view = View::of(scope, part);
+    let Change { mut object, live } = view.mutate(scope, Change { object, live }).await?;
     prepare::complete(scope, &mut object)?;
     // Only now: what admission changed counts for the generation, too.
     prepare::for_update(scope, part, &mut object, &live)?;
@@ -144,11 +146,7 @@ async fn update_once(
     }
     object.set_meta("resourceVersion", live.resource_version());
     prepare::validate(scope, part, &object, Some(&live))?;
-    review.object = object;
-    review.old = live;
-    scope.api.admission().validate(&mut review).await?;
-    std::mem::take(&mut review.warnings).into_iter().for_each(|warning| scope.warn(warning));
-    let (object, live) = (std::mem::take(&mut review.object), std::mem::take(&mut review.old));
+    let Change { object, live } = view.validate(scope, Change { object, live }).await?;
     store(scope, key, entry, object, &live).await
 }
 
@@ -176,13 +174,15 @@ async fn store(
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
-    if scope.options.dry_run || (object == *live && !goes) {
+    // Writing an object again moves it to the version that is stored now.
+    let is_same = object == *live && !versions::is_outdated(&scope.kind, &entry.value);
+    if scope.options.dry_run || (is_same && !goes) {
         return Ok(Some(object));
     }
     let write = if goes {
         Write::delete(key, entry.modified)
     } else {
-        Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
+        Write::update(key, entry.modified, storage::encode(&scope.api, &scope.kind, &object).await?)
     };
     match scope.api.store().commit(vec![write]).await {
         Ok(revision) => {

@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod admission_policy;
 mod batch;
 mod cursor;
 mod data;
@@ -57,6 +58,13 @@ pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Fi
         ("rbac.authorization.k8s.io", _) => access::binding(&new, old, kind.namespaced, &mut errors),
         _ => kinds::check(kind, &new, old, &mut errors),
     }
+    errors
+}
+
+/// Checks where a webhook is: the `clientConfig` at `path`.
+pub fn validate_webhook_client(path: &str, config: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    admission::client_config(&At { path: path.to_owned(), value: config }, &mut errors);
     errors
 }
 
