@@ -81,13 +81,13 @@ async fn start(
     mut processes: Vec<Child>,
 ) -> Result<ControlPlane> {
     let (port, path) = (free_port()?, folder.path().to_path_buf());
-    let (tokens, key) = credentials(&path)?;
+    let [tokens, public_key, key] = credentials(&path)?;
     command
         .args([format!("--secure-port={port}"), "--bind-address=127.0.0.1".to_owned()])
         .arg(format!("--cert-dir={}", path.join("certificates").display()))
         .arg(format!("--token-auth-file={}", tokens.display()))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
-        .arg(format!("--service-account-key-file={}", key.display()))
+        .arg(format!("--service-account-key-file={}", public_key.display()))
         .arg(format!("--service-account-signing-key-file={}", key.display()))
         .args(["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount", "--allow-privileged=true"])
         .args(["--service-cluster-ip-range=10.0.0.0/24", "--profiling=false"])
@@ -120,12 +120,14 @@ impl ControlPlane {
     }
 }
 
-/// The file of tokens and the key of service accounts.
-fn credentials(folder: &Path) -> Result<(PathBuf, PathBuf)> {
-    let (tokens, key) = (folder.join("tokens.csv"), folder.join("accounts.key"));
-    fs::write(&tokens, format!("{TOKEN},comparison,comparison,\"system:masters\"\n"))?;
-    fs::write(&key, rcgen::KeyPair::generate()?.serialize_pem())?;
-    Ok((tokens, key))
+/// The file of tokens, and the public and private key of service accounts.
+fn credentials(folder: &Path) -> Result<[PathBuf; 3]> {
+    let files = ["tokens.csv", "accounts.pub", "accounts.key"].map(|name| folder.join(name));
+    let key = rcgen::KeyPair::generate()?;
+    fs::write(&files[0], format!("{TOKEN},comparison,comparison,\"system:masters\"\n"))?;
+    fs::write(&files[1], key.public_key_pem())?;
+    fs::write(&files[2], key.serialize_pem())?;
+    Ok(files)
 }
 
 fn log(folder: &Path, name: &str) -> Result<fs::File> {

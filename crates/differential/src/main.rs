@@ -99,11 +99,11 @@ async fn tell(pair: &Pair, kind: &Kind, seed: u64, report: &mut Report) -> Resul
         let choices = StdRng::seed_from_u64(seed.wrapping_mul(1_000) + step as u64);
         let left = story::next(kind, &name, step, there.as_ref(), &mut choices.clone());
         let right = story::next(kind, &name, step, here.as_ref(), &mut choices.clone());
-        if !same(pair, kind, &left, &right, seed, report).await?.1 {
+        if !same(pair, kind, (&left, &right), seed, report).await?.1 {
             break;
         }
         let read = Call::new("get", "GET", format!("{}/{name}", kind.path), None);
-        let ((left, right), equal) = same(pair, kind, &read, &read, seed, report).await?;
+        let ((left, right), equal) = same(pair, kind, (&read, &read), seed, report).await?;
         if !equal {
             break;
         }
@@ -120,8 +120,7 @@ async fn tell(pair: &Pair, kind: &Kind, seed: u64, report: &mut Report) -> Resul
 async fn same(
     pair: &Pair,
     kind: &Kind,
-    left: &Call,
-    right: &Call,
+    (left, right): (&Call, &Call),
     seed: u64,
     report: &mut Report,
 ) -> Result<((Answer, Answer), bool)> {
