@@ -9,6 +9,7 @@ mod namespace;
 mod plugin;
 mod pod;
 mod priority;
+mod quota;
 mod review;
 mod service_account;
 mod storage;
@@ -22,6 +23,7 @@ use crate::ApiError;
 use crate::auth::Auth;
 
 pub use plugin::{Plugin, Plugins};
+pub(crate) use quota::{Charge, prefix as quota_prefix};
 pub use review::{Operation, Review};
 
 /// The chain of plugins.

@@ -2,9 +2,15 @@
 
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
-use windlass_store::{CommitError, Write};
+use windlass_store::Write;
 
-use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
+use super::{
+    commit::{self, Change, Outcome},
+    input, ownership, prepare,
+    scope::Scope,
+    storage,
+    update::Changed,
+};
 use crate::{
     ApiError,
     admission::Operation,
@@ -62,19 +68,20 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
 
 async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
+    let change = Change { object: &object, old: &Value::Null };
     if scope.options.dry_run {
+        commit::check(scope, change)?;
         return match scope.api.store().snapshot().get(&key) {
             Some(_) => Err(taken(scope, object.name(), &key)),
             None => Ok(object),
         };
     }
-    match scope.api.store().commit(vec![Write::create(&key, storage::encode(&scope.kind, &object)?)]).await {
-        Ok(revision) => {
+    match commit::commit(scope, change, Write::create(&key, storage::encode(&scope.kind, &object)?)).await? {
+        Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
         }
-        Err(CommitError::Precondition { .. }) => Err(taken(scope, object.name(), &key)),
-        Err(error) => Err(storage::store_error(error)),
+        Outcome::Clash => Err(taken(scope, object.name(), &key)),
     }
 }
 

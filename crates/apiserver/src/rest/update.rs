@@ -4,9 +4,14 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
 use windlass_schema::FieldError;
-use windlass_store::{CommitError, Entry, Write};
+use windlass_store::{Entry, Write};
 
-use super::{create, input, ownership, prepare, scope::Scope, storage};
+use super::{
+    commit::{self, Change, Outcome},
+    create, input, ownership, prepare,
+    scope::Scope,
+    storage,
+};
 use crate::{
     ApiError,
     admission::Operation,
@@ -176,7 +181,12 @@ async fn store(
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
-    if scope.options.dry_run || (object == *live && !goes) {
+    let change = Change { object: &object, old: live };
+    if scope.options.dry_run {
+        commit::check(scope, change)?;
+        return Ok(Some(object));
+    }
+    if object == *live && !goes {
         return Ok(Some(object));
     }
     let write = if goes {
@@ -184,12 +194,11 @@ async fn store(
     } else {
         Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
     };
-    match scope.api.store().commit(vec![write]).await {
-        Ok(revision) => {
+    match commit::commit(scope, change, write).await? {
+        Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(Some(object))
         }
-        Err(CommitError::Precondition { .. }) => Ok(None),
-        Err(error) => Err(storage::store_error(error)),
+        Outcome::Clash => Ok(None),
     }
 }
