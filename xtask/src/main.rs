@@ -1,5 +1,6 @@
 //! Tasks of the project: generated tables, tests, tidy checks, tools.
 
+mod conformance;
 mod generate;
 mod test;
 mod tidy;
@@ -20,14 +21,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Run a suite of another project against Windlass and print what passed and failed.
+    #[command(subcommand)]
+    Conformance(conformance::Suite),
     /// Generate the tables of kinds from the pinned Kubernetes release.
     Generate(generate::Options),
     /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
     Test(test::Options),
     /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
     Tidy,
-    /// Install what the tests need and print where it is.
-    Tools,
+    /// Install what the tests need, or the tools named, and print where they are.
+    Tools(tools::Options),
 }
 
 fn main() -> ExitCode {
@@ -42,9 +46,10 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
+        Task::Conformance(suite) => conformance::run(&suite),
         Task::Generate(options) => generate::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),
-        Task::Tools => tools::run(),
+        Task::Tools(options) => tools::run(&options),
     }
 }

@@ -30,6 +30,11 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Whether a program of this name is on the PATH.
 pub(crate) fn on_path(program: &str) -> bool {
-    let Some(path) = std::env::var_os("PATH") else { return false };
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+    which(program).is_some()
+}
+
+/// Where on the PATH the program of this name is.
+pub(crate) fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
 }

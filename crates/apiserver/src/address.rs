@@ -27,6 +27,11 @@ impl AddressRange {
         Self { base: u32::from(base) & !host_mask(bits), bits }
     }
 
+    /// The first address, which the `kubernetes` Service has.
+    pub fn first(&self) -> Ipv4Addr {
+        Ipv4Addr::from(self.base + 1)
+    }
+
     /// Whether `address` may be given to a Service: the first and the last of a range are not.
     pub fn contains(&self, address: Ipv4Addr) -> bool {
         let offset = u32::from(address).wrapping_sub(self.base);

@@ -73,7 +73,7 @@ fn outside(api: &Api, info: &RequestInfo, headers: &HeaderMap) -> Result<Respons
         return Ok(response.map(full));
     }
     let catalog = api.registry().catalog();
-    if let Some(result) = discovery::respond(&info.path, headers, &catalog, &api.config().address) {
+    if let Some(result) = discovery::respond(&info.path, headers, &catalog, api.config()) {
         return result;
     }
     if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {

@@ -40,6 +40,8 @@ pub struct Config {
     pub node_ports: RangeInclusive<u16>,
     /// The admission plugins.
     pub plugins: Plugins,
+    /// Whether discovery has an aggregated form; without it clients ask group by group.
+    pub aggregated_discovery: bool,
     /// The way to the agents of the nodes; without it there are no logs.
     pub node_proxy: Option<Arc<dyn NodeProxy>>,
 }
@@ -51,6 +53,7 @@ impl Default for Config {
             service_range: AddressRange::new([10, 96, 0, 0].into(), 16),
             node_ports: 30_000..=32_767,
             plugins: Plugins::default(),
+            aggregated_discovery: true,
             node_proxy: None,
         }
     }

@@ -57,6 +57,11 @@ pub(crate) enum Command {
     Wait(WaitOptions),
     /// Show events, oldest first.
     Events(EventsOptions),
+    /// Show and fill the store of images that Pods run from.
+    #[command(subcommand)]
+    Image(ImageCommand),
+    /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
+    Envtest(EnvtestOptions),
     /// Print the completion script of a shell.
     Completion {
         /// The shell.
@@ -271,6 +276,29 @@ pub(crate) struct EventsOptions {
     /// Go on and show new ones.
     #[arg(short, long)]
     pub(crate) watch: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Show the images that are there.
+    Ls,
+    /// Add an image, or replace the one of that name.
+    Add {
+        /// The name that Pods use, such as `mine:1.0`.
+        name: String,
+        /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
+        path: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct EnvtestOptions {
+    /// The folder; KUBEBUILDER_ASSETS names it to the suites.
+    #[arg(value_name = "FOLDER")]
+    pub(crate) dir: PathBuf,
+    /// The kubectl to put there, instead of one that is found.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubectl: Option<PathBuf>,
 }
 
 /// Reads `90s`, `5m`, `1h30m` or a plain number of seconds.

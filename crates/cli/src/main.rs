@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod connection;
+mod envtest;
 mod failure;
 mod manifest;
 mod operators;
@@ -19,10 +20,15 @@ use failure::Failure;
 fn main() -> ExitCode {
     // Pods are started by running this program again: such a process must act before any thread exists.
     windlass_node::sandbox_entry();
-    if let Some(code) = operators::run_if_asked() {
+    if let Some(code) = envtest::run_if_called().or_else(operators::run_if_asked) {
         return code;
     }
-    match run(Arguments::parse()) {
+    run_command(Arguments::parse())
+}
+
+/// Runs a command to its end.
+fn run_command(arguments: Arguments) -> ExitCode {
+    match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -50,6 +56,8 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Logs(options) => commands::logs::run(&options, &target).await,
         Command::Wait(options) => commands::wait::run(&options, &target).await,
         Command::Events(options) => commands::events::run(&options, &target).await,
+        Command::Image(command) => commands::image::run(&command).await,
+        Command::Envtest(options) => commands::envtest::run(&options),
         Command::Completion { shell } => {
             commands::completion::print(shell);
             Ok(())

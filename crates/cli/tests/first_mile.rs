@@ -149,3 +149,21 @@ fn down_ends_everything() {
         assert!(!alive(pid), "process {pid} is left behind");
     }
 }
+
+#[test]
+fn nothing_of_it_needs_root() {
+    let cluster = TestCluster::ordinary();
+    cluster.start(&["-f", example().to_str().unwrap()]);
+    let pods = cluster.wait_for_pods(3);
+    for pod in &pods {
+        assert!(memcached(&address(pod), "version\r\n", "\r\n").unwrap().starts_with("VERSION 1.6"));
+    }
+    let mut processes = processes_of(&pods);
+    assert_eq!(processes.len(), 3);
+    processes.push(cluster.server_pid());
+    success(cluster.windlass().args(["down", "--purge"]));
+    for pid in processes {
+        assert!(!alive(pid), "process {pid} is left behind");
+    }
+    assert!(!cluster.state().exists(), "the folder is left behind");
+}

@@ -116,7 +116,7 @@ impl FromStr for Profile {
 }
 
 /// The image store of this user: `$XDG_CACHE_HOME/windlass/images`.
-fn images_default() -> PathBuf {
+pub fn images_default() -> PathBuf {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = cache.or_else(|| env::home_dir().map(|home| home.join(".cache")));
     cache.unwrap_or_else(env::temp_dir).join("windlass").join("images")

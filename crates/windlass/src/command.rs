@@ -160,7 +160,8 @@ fn stop_on_signal() -> std::io::Result<CancellationToken> {
 
 fn log_to_stderr(format: LogFormat) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Where the log cannot be written a line is lost; the complaint about that would be a panic in whoever logs.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
     // A host program may have set up its own log already; then that one is used.
     let _ = match format {
         LogFormat::Text => log.try_init(),

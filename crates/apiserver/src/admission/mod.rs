@@ -22,7 +22,7 @@ use windlass_store::Store;
 use crate::ApiError;
 use crate::auth::Auth;
 
-pub use plugin::{Plugin, Plugins};
+pub use plugin::{Plugin, Plugins, UnknownPlugin};
 pub(crate) use quota::{Charge, prefix as quota_prefix};
 pub use review::{Operation, Review};
 

@@ -23,6 +23,29 @@ pub enum Plugin {
     StorageObjectInUseProtection,
 }
 
+impl std::str::FromStr for Plugin {
+    type Err = UnknownPlugin;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPlugin> {
+        Ok(match name {
+            "NamespaceLifecycle" => Plugin::NamespaceLifecycle,
+            "LimitRanger" => Plugin::LimitRanger,
+            "ServiceAccount" => Plugin::ServiceAccount,
+            "DefaultTolerationSeconds" => Plugin::DefaultTolerationSeconds,
+            "Priority" => Plugin::Priority,
+            "DefaultStorageClass" => Plugin::DefaultStorageClass,
+            "ResourceQuota" => Plugin::ResourceQuota,
+            "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
+            _ => return Err(UnknownPlugin(name.to_owned())),
+        })
+    }
+}
+
+/// A name that no plugin has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no admission plugin {0:?} that can be switched")]
+pub struct UnknownPlugin(String);
+
 /// A set of plugins.
 #[derive(Clone, Debug)]
 pub struct Plugins(BTreeSet<Plugin>);

@@ -14,6 +14,8 @@ const SPKI_PREFIX: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
+/// The bytes of a P-256 point that is not compressed.
+const POINT_BYTES: usize = 65;
 /// Longer tokens are refused unread.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
@@ -35,7 +37,7 @@ pub struct PublicKey {
 #[derive(Debug, thiserror::Error)]
 pub enum JwtError {
     /// The key is not a P-256 key in PKCS #8.
-    #[error("the signing key is not a P-256 key in PKCS #8: {0}")]
+    #[error("the key is not a P-256 key in PKCS #8: {0}")]
     Key(String),
     /// The system could not sign.
     #[error("the token could not be signed")]
@@ -65,6 +67,20 @@ impl SigningKey {
         Ok(SigningKey { pair, random, public })
     }
 
+    /// The key in a PEM text with a PKCS #8 document.
+    pub fn from_pem(pem: &str) -> Result<Self, JwtError> {
+        let (_, pem) =
+            x509_parser::pem::parse_x509_pem(pem.as_bytes()).map_err(|error| JwtError::Key(error.to_string()))?;
+        Self::from_pkcs8(&pem.contents)
+    }
+
+    /// A new key.
+    pub fn generate() -> Result<Self, JwtError> {
+        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .map_err(|_| JwtError::Key("the system has no randomness".to_owned()))?;
+        Self::from_pkcs8(document.as_ref())
+    }
+
     /// The key that checks what this key signs.
     pub fn public(&self) -> &PublicKey {
         &self.public
@@ -86,6 +102,24 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl PublicKey {
+    /// The keys in a PEM text of public keys and certificates.
+    pub fn all_from_pem(pem: &str) -> Result<Vec<Self>, JwtError> {
+        let blocks = x509_parser::pem::Pem::iter_from_buffer(pem.as_bytes());
+        blocks.map(|block| Self::from_block(&block.map_err(|error| JwtError::Key(error.to_string()))?)).collect()
+    }
+
+    fn from_block(block: &x509_parser::pem::Pem) -> Result<Self, JwtError> {
+        let document = match block.label.as_str() {
+            "CERTIFICATE" => {
+                let certificate = block.parse_x509().map_err(|error| JwtError::Key(error.to_string()))?;
+                certificate.tbs_certificate.subject_pki.raw.to_vec()
+            }
+            _ => block.contents.clone(),
+        };
+        let point = document.strip_prefix(&SPKI_PREFIX[..]).filter(|point| point.len() == POINT_BYTES);
+        point.map(Self::of_point).ok_or_else(|| JwtError::Key("its public key is of another type".to_owned()))
+    }
+
     fn of_point(point: &[u8]) -> Self {
         let document = [&SPKI_PREFIX, point].concat();
         let id = BASE64.encode(digest::digest(&digest::SHA256, &document));
@@ -145,8 +179,7 @@ pub(super) mod tests {
 
     /// A fresh key.
     pub(in crate::auth) fn key() -> SigningKey {
-        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
-        SigningKey::from_pkcs8(document.as_ref()).unwrap()
+        SigningKey::generate().unwrap()
     }
 
     #[test]
@@ -163,6 +196,17 @@ pub(super) mod tests {
             .map(|(index, part)| if index == 1 { BASE64.encode(r#"{"sub":"bob"}"#) } else { part.to_owned() });
         let forged = forged.collect::<Vec<_>>().join(".");
         assert!(matches!(verify::<Value>(&forged, &[ours.public().clone()]), Err(JwtError::Signature)));
+    }
+
+    #[test]
+    fn keys_are_read_from_public_keys_and_certificates() {
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let own = rcgen::CertificateParams::default().self_signed(&pair).unwrap();
+        let signing = SigningKey::from_pem(&pair.serialize_pem()).unwrap();
+        let both = format!("{}{}", own.pem(), pair.public_key_pem());
+        let expected = vec![signing.public().clone(), signing.public().clone()];
+        assert_eq!(PublicKey::all_from_pem(&both).unwrap(), expected);
+        assert!(SigningKey::from_pem("garbage").is_err());
     }
 
     #[test]

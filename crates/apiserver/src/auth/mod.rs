@@ -56,6 +56,12 @@ impl Auth {
         Auth { issuer: Some(issuer), ..self }
     }
 
+    /// Allows everything to everybody, as `--authorization-mode=AlwaysAllow` of Kubernetes does.
+    #[must_use]
+    pub fn allowing_all(self) -> Self {
+        Auth { authorizer: Authorizer::allow_all(self.store.clone()), ..self }
+    }
+
     /// The issuer of service-account tokens, if there is one.
     pub fn issuer(&self) -> Option<&TokenIssuer> {
         self.issuer.as_ref()

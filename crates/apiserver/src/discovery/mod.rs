@@ -14,7 +14,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    ApiError,
+    ApiError, Config,
     codec::{Body, full, json_bytes},
     registry::Catalog,
 };
@@ -23,17 +23,17 @@ pub(crate) use groups::{Group, groups};
 use negotiate::{Form, form};
 
 /// Answers a path of discovery; `None` for any other path.
-///
-/// `address` is where clients reach the server: host and port.
 pub(crate) fn respond(
     path: &str,
     headers: &HeaderMap,
     catalog: &Catalog,
-    address: &str,
+    config: &Config,
 ) -> Option<Result<Response<Body>, ApiError>> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let value = match &parts[..] {
-        ["api"] => return Some(root(headers, catalog, true, || legacy::versions(address))),
+        ["api"] if !config.aggregated_discovery => Some(legacy::versions(&config.address)),
+        ["apis"] if !config.aggregated_discovery => Some(legacy::groups(catalog)),
+        ["api"] => return Some(root(headers, catalog, true, || legacy::versions(&config.address))),
         ["apis"] => return Some(root(headers, catalog, false, || legacy::groups(catalog))),
         ["api", "v1"] => legacy::resources(catalog, "", "v1"),
         ["apis", group] => legacy::group(catalog, group),

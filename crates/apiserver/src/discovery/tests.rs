@@ -10,9 +10,13 @@ use crate::registry::Registry;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 async fn get(path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMap, Value) {
+    get_from(Config { address: "127.70.0.1:6443".to_owned(), ..Config::default() }, path, headers).await
+}
+
+async fn get_from(config: Config, path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMap, Value) {
     let registry = Registry::new();
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-    let response = respond(path, &headers, &registry.catalog(), "127.70.0.1:6443").unwrap();
+    let response = respond(path, &headers, &registry.catalog(), &config).unwrap();
     let response = response.unwrap_or_else(|error| {
         let mut response = Response::new(full(json_bytes(&error.status())));
         *response.status_mut() = error.code;
@@ -62,6 +66,14 @@ async fn one_document_for_clients_that_ask_for_it() {
 }
 
 #[tokio::test]
+async fn the_one_document_can_be_switched_off() {
+    let off = Config { aggregated_discovery: false, ..Config::default() };
+    let (status, _, groups) = get_from(off.clone(), "/apis", &[(ACCEPT, AGGREGATED)]).await;
+    assert_eq!((status, &groups["kind"]), (200, &json!("APIGroupList")));
+    assert_eq!(get_from(off, "/api", &[(ACCEPT, AGGREGATED)]).await.2["kind"], "APIVersions");
+}
+
+#[tokio::test]
 async fn what_a_client_has_is_not_sent_again() {
     let (_, headers, _) = get("/apis", &[(ACCEPT, AGGREGATED)]).await;
     let tag = headers[ETAG].to_str().unwrap().to_owned();
@@ -74,7 +86,7 @@ async fn what_a_client_has_is_not_sent_again() {
 fn other_paths_are_left_alone() {
     let registry = Registry::new();
     for path in ["/", "/version", "/api/v1/pods", "/apis/apps/v1/deployments"] {
-        assert!(respond(path, &HeaderMap::new(), &registry.catalog(), "").is_none(), "{path}");
+        assert!(respond(path, &HeaderMap::new(), &registry.catalog(), &Config::default()).is_none(), "{path}");
     }
 }
 

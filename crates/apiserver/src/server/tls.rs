@@ -28,6 +28,7 @@ pub enum TlsError {
 
 impl Tls {
     /// From PEM texts: the certificate chain, its key, and the authority for clients, who need no certificate.
+    /// Without an authority no client certificate is asked for.
     ///
     /// # Errors
     /// A text is not PEM, or the parts do not fit together.
@@ -41,10 +42,13 @@ impl Tls {
             roots.add(certificate).map_err(TlsError::Certificate)?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()
-            .map_err(TlsError::Authority)?;
+        let verifier = match roots.is_empty() {
+            true => WebPkiClientVerifier::no_client_auth(),
+            false => WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .allow_unauthenticated()
+                .build()
+                .map_err(TlsError::Authority)?,
+        };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Certificate)?

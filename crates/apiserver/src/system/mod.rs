@@ -14,6 +14,7 @@ use crate::query::Query;
 
 pub use health::Health;
 pub use metrics::{Metrics, Observation};
+pub use version::RELEASE;
 
 /// The state behind these endpoints.
 #[derive(Debug, Default)]

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 /// The Kubernetes release whose API is served.
 const MAJOR: &str = "1";
 const MINOR: &str = "36";
-const RELEASE: &str = "v1.36.3+windlass";
+/// The release that is served, as `/version` says it.
+pub const RELEASE: &str = "v1.36.3+windlass";
 
 /// The document at `/version`.
 pub(super) fn version() -> Value {

@@ -101,5 +101,7 @@ pub(crate) async fn stop_signal() -> Result<(), Failure> {
 pub(crate) fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("WINDLASS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init().ok();
+    // On a full disk a line is lost; to complain about that on the same disk would be a panic in whoever logs.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
+    log.try_init().ok();
 }

@@ -37,13 +37,13 @@ pub(crate) async fn run(target: &Target) -> Result<(), Failure> {
     }
     show!("{}", lay_out(&rows));
     let catalog = Catalog::of(&connection.client).await?;
-    show!("{}", lay_out(&objects(&connection.client, &catalog).await?));
+    show!("\n{}", lay_out(&objects(&connection.client, &catalog).await?));
     Ok(())
 }
 
 /// Deployments and everything of operators' kinds, with what they say of themselves.
 async fn objects(client: &Client, catalog: &Catalog) -> Result<Vec<Vec<String>>, Failure> {
-    let mut rows = vec![vec!["\nNAMESPACE".to_owned(), "OBJECT".to_owned(), "STATE".to_owned(), String::new()]];
+    let mut rows = vec![vec!["NAMESPACE".to_owned(), "OBJECT".to_owned(), "STATE".to_owned(), String::new()]];
     for resource in shown(client, catalog).await? {
         let list = request::get(client, &resource.path(None, None), &[]).await?;
         for item in list["items"].as_array().into_iter().flatten() {

@@ -21,12 +21,22 @@ pub(crate) fn example() -> PathBuf {
 /// A cluster in a folder of its own; dropped, it is stopped and deleted.
 pub(crate) struct TestCluster {
     pub(crate) dir: tempfile::TempDir,
+    /// Whether `windlass` runs without any of the rights of root, also when root runs the tests.
+    ordinary: bool,
 }
 
 impl TestCluster {
     /// A folder without a cluster yet.
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder") }
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+        Self { dir, ordinary: false }
+    }
+
+    /// A folder without a cluster yet, for `windlass` as someone who is not root.
+    pub(crate) fn ordinary() -> Self {
+        let mut cluster = Self::new();
+        cluster.ordinary = true;
+        cluster
     }
 
     /// A running cluster with the operators, and these arguments for `up`.
@@ -52,8 +62,23 @@ impl TestCluster {
 
     /// The `windlass` command for this cluster.
     pub(crate) fn windlass(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-        command.current_dir(self.dir.path()).arg("--dir").arg(self.state()).stdin(Stdio::null());
+        let mut command = self.program();
+        command.arg("--dir").arg(self.state());
+        command
+    }
+
+    /// The `windlass` command, which has not been told its folder.
+    pub(crate) fn program(&self) -> Command {
+        let windlass = env!("CARGO_BIN_EXE_windlass");
+        let mut command = if self.ordinary {
+            // Another user's number in a user namespace: the kernel takes every capability away on exec.
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-user=1000", "--map-group=1000", windlass]);
+            command
+        } else {
+            Command::new(windlass)
+        };
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
         command
     }
 

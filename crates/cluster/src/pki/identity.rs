@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType};
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SanType,
+};
 use time::{Duration, OffsetDateTime};
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
@@ -26,6 +28,18 @@ pub struct Identity {
     pub certificate: String,
     /// The private key.
     pub key: String,
+}
+
+impl Identity {
+    /// What an API server at `addresses` shows when nobody gave it a certificate.
+    ///
+    /// # Errors
+    /// If the system's randomness fails.
+    pub fn self_signed(addresses: &[IpAddr]) -> Result<Self, PkiError> {
+        let key = KeyPair::generate()?;
+        let certificate = server(addresses)?.self_signed(&key)?;
+        Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
 }
 
 impl std::fmt::Debug for Identity {

@@ -11,7 +11,7 @@ mod reference;
 mod store;
 
 pub use reference::{Reference, ReferenceError};
-pub use store::{Image, ImageConfig, ImageError, ImageStore, PullPolicy};
+pub use store::{Image, ImageConfig, ImageError, ImageStore, PullPolicy, StoredImage};
 
 pub(crate) use passwd::{find_groups, find_user};
 

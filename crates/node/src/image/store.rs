@@ -42,6 +42,17 @@ pub struct Image {
     pub config: ImageConfig,
 }
 
+/// An image as the store's list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredImage {
+    /// Its name with its tag.
+    pub name: String,
+    /// What identifies its content.
+    pub id: String,
+    /// Where it came from, for people.
+    pub source: String,
+}
+
 /// When to look for a newer image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullPolicy {
@@ -175,23 +186,24 @@ impl ImageStore {
         Ok(self.image(record))
     }
 
-    /// The names of the images that the store has.
-    pub fn list(&self) -> Vec<String> {
+    /// The images that the store has, by name.
+    pub fn list(&self) -> Vec<StoredImage> {
         let entries = fs::read_dir(self.directory.join("refs")).into_iter().flatten().flatten();
-        let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
-        let mut names: Vec<String> = entries
-            .filter_map(name)
-            .filter(|n| !n.starts_with('.'))
-            .map(|n| n.replace("%2F", "/").replacen('@', ":", 1))
-            .collect();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let name = |file: String| file.replace("%2F", "/").replacen('@', ":", 1);
+        let mut names: Vec<String> = names.filter(|file| !file.starts_with('.')).map(name).collect();
         names.sort();
-        names
+        let stored = |name: String| {
+            let record = self.stored(&name.parse().ok()?).ok()??;
+            Some(StoredImage { name, id: record.id, source: record.source })
+        };
+        names.into_iter().filter_map(stored).collect()
     }
 
     /// Tags that the store has of an image.
     pub(crate) fn tags(&self, name: &str) -> Vec<String> {
         let prefix = format!("{name}:");
-        self.list().iter().filter_map(|image| image.strip_prefix(&prefix).map(str::to_owned)).collect()
+        self.list().iter().filter_map(|image| image.name.strip_prefix(&prefix).map(str::to_owned)).collect()
     }
 
     fn image(&self, record: Record) -> Image {

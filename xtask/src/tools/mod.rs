@@ -1,0 +1,91 @@
+//! Programs that tests and comparisons need and that we did not write: Debian packages, and Kubernetes built from its Go modules.
+
+mod debian;
+mod go;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::workspace::cache;
+pub(crate) use debian::etcd;
+pub(crate) use go::go;
+
+/// The pinned Kubernetes release; the `go.mod` files in `tools` name the modules of the same release.
+pub(crate) const KUBERNETES: &str = "1.36.3";
+
+/// Options of `tools`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The tools; what the tests need if none is named.
+    #[arg(value_enum)]
+    tools: Vec<Tool>,
+}
+
+/// A program that can be asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Tool {
+    Kubectl,
+    KubeApiserver,
+    KubeControllerManager,
+    Etcd,
+}
+
+/// Installs what the tests need and says where kubectl is.
+pub(crate) fn install() -> Result<PathBuf> {
+    debian::packages()?;
+    kubectl()
+}
+
+/// The `tools` task.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.tools.is_empty() {
+        println!("kubectl: {}", install()?.display());
+    }
+    for tool in &options.tools {
+        let (name, path) = match tool {
+            Tool::Kubectl => ("kubectl", kubectl()?),
+            Tool::KubeApiserver => ("kube-apiserver", kube_apiserver()?),
+            Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
+            Tool::Etcd => ("etcd", etcd()?),
+        };
+        println!("{name}: {}", path.display());
+    }
+    Ok(())
+}
+
+/// kubectl of the pinned release, built once per machine.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    kubernetes_program("kubectl", "tools/kubectl", ".", "two or three minutes")
+}
+
+/// The real API server of the pinned release, built once per machine: what Windlass is compared with.
+pub(crate) fn kube_apiserver() -> Result<PathBuf> {
+    kubernetes_program("kube-apiserver", "tools/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", "ten minutes")
+}
+
+/// The real controllers of the pinned release, built once per machine.
+pub(crate) fn kube_controller_manager() -> Result<PathBuf> {
+    let package = "k8s.io/kubernetes/cmd/kube-controller-manager";
+    kubernetes_program("kube-controller-manager", "tools/kubernetes", package, "ten minutes")
+}
+
+/// A program built from `package` by the module in `folder`; kept between checkouts, under a name with its release.
+fn kubernetes_program(name: &str, folder: &str, package: &str, duration: &str) -> Result<PathBuf> {
+    let target = cache()?.join(format!("{name}-{KUBERNETES}"));
+    if target.is_file() {
+        return Ok(target);
+    }
+    println!("tools: building {name} {KUBERNETES} from its Go modules ({duration}, once)");
+    fs::create_dir_all(cache()?)?;
+    let partial = target.with_extension(format!("{}.partial", std::process::id()));
+    let version = "k8s.io/component-base/version";
+    let minor = KUBERNETES.split('.').nth(1).expect("a release has a minor");
+    let stamp =
+        format!("-s -w -X {version}.gitVersion=v{KUBERNETES} -X {version}.gitMajor=1 -X {version}.gitMinor={minor}");
+    go::build(folder, package, &stamp, &partial)?;
+    fs::rename(&partial, &target)?;
+    Ok(target)
+}
