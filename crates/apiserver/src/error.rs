@@ -1,9 +1,9 @@
 //! Errors as clients see them: a `Status` with code, reason, details.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
 
@@ -14,16 +14,18 @@ pub struct ApiError {
     /// The HTTP status.
     pub code: StatusCode,
     /// The machine-readable reason that clients branch on.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The sentence for people.
     pub message: String,
     /// What it is about.
     pub details: Option<Box<Details>>,
+    /// Sentences for the `Warning` headers of the answer.
+    pub warnings: Vec<String>,
 }
 
 /// What a [`ApiError`] is about.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Details {
     /// The object's name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +51,8 @@ pub struct Details {
 }
 
 /// One reason of several.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cause {
     /// The machine-readable reason, such as `FieldValueInvalid`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -88,7 +91,7 @@ impl Subject<'_> {
 
 impl ApiError {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason: reason.into(), message: message.into(), details: None, warnings: Vec::new() }
     }
 
     fn about(self, details: Details) -> Self {
@@ -244,6 +247,17 @@ impl ApiError {
         error
     }
 
+    /// 401: nobody knows who this is.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", message)
+    }
+
+    /// An error in the words of somebody else.
+    pub(crate) fn foreign(code: StatusCode, reason: String, message: String, details: Option<Details>) -> Self {
+        let details = details.map(Box::new);
+        Self { code, reason: reason.into(), message, details, warnings: Vec::new() }
+    }
+
     /// Adds one more reason.
     #[must_use]
     pub fn with_cause(mut self, cause: Cause) -> Self {
@@ -273,9 +287,11 @@ impl ApiError {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.as_ref().into();
+        }
         if let Some(details) = &self.details {
             status["details"] = serde_json::to_value(details).expect("details are strings and numbers");
         }

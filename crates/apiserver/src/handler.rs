@@ -105,6 +105,7 @@ fn failure(error: &ApiError, headers: &HeaderMap, info: &RequestInfo) -> Respons
     if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    rest::add_warnings(&error.warnings, response.headers_mut());
     response
 }
 

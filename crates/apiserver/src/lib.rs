@@ -26,6 +26,7 @@ mod strategy;
 pub mod system;
 mod table;
 mod upkeep;
+mod webhook;
 
 pub use address::{AddressRange, AddressRangeError};
 pub use codec::{Body, BoxError, full};

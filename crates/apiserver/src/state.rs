@@ -27,6 +27,7 @@ use crate::{
     registry::Registry,
     system::System,
     upkeep,
+    webhook::Webhooks,
 };
 
 /// What one API server is told about its world.
@@ -111,14 +112,16 @@ impl Api {
     }
 
     fn idle(store: Store, auth: Auth, config: Config) -> Self {
-        let registry = Registry::new();
+        let registry = Arc::new(Registry::new());
         let flows = Arc::new(Flows::new(&store.snapshot()));
         crd::restore(&store.snapshot(), &registry);
         let auth = Arc::new(auth);
-        let admission = Admission::new(store.clone(), Arc::clone(&auth), config.plugins.clone());
+        let webhooks = Arc::new(Webhooks::new(store.clone()));
+        let admission =
+            Admission::new(store.clone(), Arc::clone(&auth), Arc::clone(&registry), webhooks, config.plugins.clone());
         Self(Arc::new(Inner {
             store,
-            registry: Arc::new(registry),
+            registry,
             auth,
             admission,
             system: System::default(),

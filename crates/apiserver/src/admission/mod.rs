@@ -1,15 +1,23 @@
 //! What happens to an object between its author and the store: plugins that complete it, then plugins that refuse it.
 //!
 //! [`Admission::mutate`] runs after decoding and defaulting, [`Admission::validate`] after validation, right before the
-//! commit. Webhooks and policies belong at the end of each of the two.
+//! commit. Webhooks come at the end of each of the two.
 
 mod escalation;
+mod exchange;
+pub(crate) mod expressions;
+mod form;
+mod hook;
+mod hooks;
 mod limit_range;
+mod matching;
 mod namespace;
 mod plugin;
 mod pod;
 mod priority;
 mod quota;
+mod registrations;
+mod reinvocation;
 mod review;
 mod service_account;
 mod storage;
@@ -21,30 +29,55 @@ use windlass_store::Store;
 
 use crate::ApiError;
 use crate::auth::Auth;
+use crate::registry::Registry;
+use crate::webhook::Webhooks;
+use hooks::Hooks;
+use reinvocation::Reinvocation;
 
 pub use plugin::{Plugin, Plugins, UnknownPlugin};
 pub(crate) use quota::{Charge, prefix as quota_prefix};
-pub use review::{Operation, Review};
+pub use review::{ObjectKind, Operation, Review};
 
 /// The chain of plugins.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Admission {
     store: Store,
     auth: Arc<Auth>,
     plugins: Plugins,
+    hooks: Hooks,
 }
 
 impl Admission {
     /// The chain of `plugins` for the objects in `store`.
-    pub fn new(store: Store, auth: Arc<Auth>, plugins: Plugins) -> Self {
-        Admission { store, auth, plugins }
+    pub(crate) fn new(
+        store: Store,
+        auth: Arc<Auth>,
+        registry: Arc<Registry>,
+        webhooks: Arc<Webhooks>,
+        plugins: Plugins,
+    ) -> Self {
+        let hooks = Hooks::new(store.clone(), registry, webhooks);
+        Admission { store, auth, plugins, hooks }
     }
 
-    /// Lets the plugins complete or change the object.
+    /// Lets the plugins and webhooks complete or change the object.
     ///
     /// # Errors
-    /// 403 or 404, naming what is missing or not allowed.
+    /// 403 or 404, naming what is missing or not allowed; whatever a webhook answers.
     pub async fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        let mut reinvocation = Reinvocation::default();
+        self.complete(review).await?;
+        self.hooks.mutate(review, &mut reinvocation).await?;
+        if reinvocation.is_needed() {
+            // What webhooks changed, plugins have not seen, and neither have the webhooks before.
+            self.complete(review).await?;
+            reinvocation.begin(&review.object);
+            self.hooks.mutate(review, &mut reinvocation).await?;
+        }
+        Ok(())
+    }
+
+    async fn complete(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         if self.plugins.has(Plugin::NamespaceLifecycle) {
             namespace::check(&self.store, review)?;
         }
@@ -69,10 +102,10 @@ impl Admission {
         Ok(())
     }
 
-    /// Lets the plugins refuse the object in its final form.
+    /// Lets the plugins and webhooks refuse the object in its final form.
     ///
     /// # Errors
-    /// 403, naming what is not allowed.
+    /// 403, naming what is not allowed; whatever a webhook answers.
     pub async fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         escalation::check(&self.auth, review)?;
         if self.plugins.has(Plugin::NamespaceLifecycle) {
@@ -84,7 +117,7 @@ impl Admission {
         if self.plugins.has(Plugin::Priority) {
             priority::check_class(&self.store, review)?;
         }
-        Ok(())
+        self.hooks.validate(review).await
     }
 }
 

@@ -54,7 +54,8 @@ mod tests {
         let user = User::master("test");
         for (namespace, expected) in [("live", None), ("ending", Some("Forbidden")), ("none", Some("NotFound"))] {
             let review = creation(&user, "", "configmaps", namespace, json!({}));
-            assert_eq!(check(&store, &review).err().map(|error| error.reason), expected, "{namespace}");
+            let reason = check(&store, &review).err().map(|error| error.reason);
+            assert_eq!(reason.as_deref(), expected, "{namespace}");
         }
         let mut update = creation(&user, "", "configmaps", "ending", json!({}));
         update.operation = Operation::Update;

@@ -1,5 +1,7 @@
 //! One write on its way through admission.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::ApiError;
@@ -19,6 +21,29 @@ pub enum Operation {
     Connect,
 }
 
+impl Operation {
+    /// The operation as rules spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// The kind of an object, in full.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectKind {
+    /// The API group, empty for core.
+    pub group: String,
+    /// The version of the group.
+    pub version: String,
+    /// The name of the kind.
+    pub kind: String,
+}
+
 /// One write on its way through admission.
 #[derive(Debug)]
 pub struct Review<'a> {
@@ -34,20 +59,26 @@ pub struct Review<'a> {
     pub resource: &'a str,
     /// The subresource, or empty.
     pub subresource: &'a str,
-    /// The kind of the object.
-    pub kind: &'a str,
+    /// The kind of the object; that of a subresource may be another than that of the resource.
+    pub kind: ObjectKind,
     /// The namespace, or empty.
     pub namespace: &'a str,
-    /// The name, or empty while `generateName` has not been used.
+    /// The name.
     pub name: &'a str,
+    /// The name as the request has it: empty if the server made it up.
+    pub given_name: &'a str,
     /// The object as it is to be stored; `Null` for deletes.
     pub object: Value,
     /// The object as it is stored now; `Null` for creates.
     pub old: Value,
+    /// The options of the request, as an object.
+    pub options: Value,
     /// Whether nothing is stored in the end.
     pub dry_run: bool,
     /// Sentences for the `Warning` headers of the answer.
     pub warnings: Vec<String>,
+    /// What admission has to say to those who keep the audit log.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Review<'_> {
@@ -81,13 +112,16 @@ pub(super) mod tests {
             version: "v1",
             resource,
             subresource: "",
-            kind: "",
+            kind: ObjectKind::default(),
             namespace,
             name: "it",
+            given_name: "it",
             object,
             old: Value::Null,
+            options: Value::Null,
             dry_run: false,
             warnings: Vec::new(),
+            annotations: BTreeMap::new(),
         }
     }
 }

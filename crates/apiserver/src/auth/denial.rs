@@ -3,16 +3,11 @@
 use http::StatusCode;
 
 use super::{Attributes, Target, User};
-use crate::{ApiError, Subject};
+use crate::{ApiError, Details, Subject};
 
 /// The answer to credentials that are not valid.
 pub fn unauthorized() -> ApiError {
-    ApiError {
-        code: StatusCode::UNAUTHORIZED,
-        reason: "Unauthorized",
-        message: "Unauthorized".to_owned(),
-        details: None,
-    }
+    ApiError::unauthorized("Unauthorized")
 }
 
 /// The answer to a request that `user` may not make; `why` adds a sentence.
@@ -22,12 +17,10 @@ pub fn forbidden(user: &User, attributes: &Attributes<'_>, why: &str) -> ApiErro
         sentence = format!("{sentence}: {why}");
     }
     match attributes.target {
-        Target::Path(_) => ApiError {
-            code: StatusCode::FORBIDDEN,
-            reason: "Forbidden",
-            message: format!("forbidden: {sentence}"),
-            details: Some(Box::default()),
-        },
+        Target::Path(_) => {
+            let details = Some(Details::default());
+            ApiError::foreign(StatusCode::FORBIDDEN, "Forbidden".to_owned(), format!("forbidden: {sentence}"), details)
+        }
         Target::Resource { group, resource, name, .. } => {
             ApiError::forbidden(Subject { group, resource }, name, sentence)
         }

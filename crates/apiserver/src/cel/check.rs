@@ -10,8 +10,6 @@ use super::value::unescape;
 
 /// Names of types and of function libraries, which parse like variables.
 const KNOWN_NAMES: &[&str] = &[
-    "self",
-    "oldSelf",
     "int",
     "uint",
     "double",
@@ -118,15 +116,31 @@ pub(super) enum CheckError {
     Struct,
 }
 
+/// What an expression may name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Declared<'a> {
+    /// The variables.
+    pub(super) names: &'a [&'a str],
+    /// The type of `self`, if it has one.
+    pub(super) schema: &'a Value,
+}
+
+impl<'a> Declared<'a> {
+    /// What a rule of a schema may name.
+    pub(super) fn in_rule(schema: &'a Value) -> Self {
+        Self { names: &["self", "oldSelf"], schema }
+    }
+}
+
 /// Checks the names and the fields of an expression and measures it.
-pub(super) fn run(expression: &IdedExpr, schema: &Value) -> Result<Shape, CheckError> {
-    let mut walk = Walk { schema, bound: Vec::new(), shape: Shape::NEW, loops: 0 };
+pub(super) fn run(expression: &IdedExpr, declared: Declared<'_>) -> Result<Shape, CheckError> {
+    let mut walk = Walk { declared, bound: Vec::new(), shape: Shape::NEW, loops: 0 };
     walk.visit(expression)?;
     Ok(walk.shape)
 }
 
 struct Walk<'a> {
-    schema: &'a Value,
+    declared: Declared<'a>,
     bound: Vec<&'a str>,
     shape: Shape,
     /// How many loops there are around.
@@ -178,7 +192,10 @@ impl<'a> Walk<'a> {
 
     fn name(&mut self, name: &str) -> Result<(), CheckError> {
         self.shape.uses_old_self |= name == "oldSelf";
-        let known = name.starts_with('@') || self.bound.contains(&name) || KNOWN_NAMES.contains(&name);
+        let known = name.starts_with('@')
+            || self.bound.contains(&name)
+            || self.declared.names.contains(&name)
+            || KNOWN_NAMES.contains(&name);
         if known { Ok(()) } else { Err(CheckError::Undeclared(name.to_owned())) }
     }
 
@@ -188,7 +205,7 @@ impl<'a> Walk<'a> {
         if self.bound.contains(&"self") {
             return Ok(());
         }
-        let mut schema = self.schema;
+        let mut schema = self.declared.schema;
         for name in chain {
             let properties = schema.get("properties").and_then(Value::as_object);
             let open = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))

@@ -13,7 +13,10 @@ use kube_cel::{
     },
 };
 
-use super::{check, rewrite};
+use super::{
+    check::{self, Declared},
+    rewrite,
+};
 
 /// The longest accepted expression.
 const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
@@ -89,30 +92,22 @@ pub(super) struct Program {
 }
 
 /// What an expression sees.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    /// The value that the rule is about.
-    pub(super) this: CelValue,
-    /// The value before an update.
-    pub(super) old: Old,
-    /// The number of members of the largest list or map or string in it.
+    /// The variables.
+    pub(super) bound: Vec<(&'static str, CelValue)>,
+    /// The number of members of the largest list or map or string in them.
     pub(super) largest: usize,
 }
 
-/// What an expression sees as `oldSelf`.
-#[derive(Clone, Debug)]
-pub(super) enum Old {
-    /// The name is not bound.
-    Unbound,
-    /// The value itself.
-    Plain(CelValue),
-    /// An optional value (`optionalOldSelf: true`).
-    Optional(Option<CelValue>),
+/// A value that may be absent, as expressions see it.
+pub(super) fn optional(value: Option<CelValue>) -> CelValue {
+    CelValue::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
 /// What an expression yields.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Bool(bool),
     Text(String),
     Other,
@@ -120,7 +115,7 @@ pub(super) enum Answer {
 
 /// Why an expression yields nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum EvaluationError {
+pub(crate) enum EvaluationError {
     #[error("no such overload")]
     Overload,
     #[error("operation cancelled: actual cost limit exceeded")]
@@ -130,14 +125,14 @@ pub(super) enum EvaluationError {
 }
 
 impl Program {
-    /// Compiles an expression over `self` (and `oldSelf`) of the type that `schema` describes.
-    pub(super) fn compile(text: &str, schema: &serde_json::Value) -> Result<Self, String> {
+    /// Compiles an expression over what is `declared`.
+    pub(super) fn compile(text: &str, declared: Declared<'_>) -> Result<Self, String> {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(format!("compilation failed: expression is longer than {EXPRESSION_BYTES_MAX} bytes"));
         }
         let parser = Parser::new().enable_optional_syntax(true);
         let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
-        let shape = check::run(&inner, schema).map_err(|error| format!("compilation failed: {error}"))?;
+        let shape = check::run(&inner, declared).map_err(|error| format!("compilation failed: {error}"))?;
         rewrite::run(&mut inner);
         Ok(Self { inner: Arc::new(inner), shape })
     }
@@ -168,14 +163,8 @@ impl Program {
 fn run(program: &IdedExpr, scope: &Scope) -> Result<Answer, EvaluationError> {
     LIBRARY.with(|library| {
         let mut context = library.new_inner_scope();
-        context.add_variable_from_value("self", scope.this.clone());
-        match &scope.old {
-            Old::Unbound => {}
-            Old::Plain(value) => context.add_variable_from_value("oldSelf", value.clone()),
-            Old::Optional(value) => {
-                let value = value.clone().map_or_else(OptionalValue::none, OptionalValue::of);
-                context.add_variable_from_value("oldSelf", CelValue::Opaque(Arc::new(value)));
-            }
+        for (name, value) in &scope.bound {
+            context.add_variable_from_value(*name, value.clone());
         }
         match context.resolve(program) {
             Ok(CelValue::Bool(value)) => Ok(Answer::Bool(value)),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::engine::Program;
+use super::{check::Declared, engine::Program};
 
 /// The reasons that a rule may give.
 const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -67,14 +67,15 @@ impl Rule {
             },
             None => None,
         };
-        let program = match Program::compile(&text, schema) {
+        let program = match Program::compile(&text, Declared::in_rule(schema)) {
             Ok(program) => program,
             Err(detail) => return fail("rule", Some(raw), &detail),
         };
-        let message_program = match message_expression.map(|text| Program::compile(&text, schema)).transpose() {
-            Ok(program) => program,
-            Err(detail) => return fail("messageExpression", Some(raw), &format!("messageExpression {detail}")),
-        };
+        let message_program =
+            match message_expression.map(|text| Program::compile(&text, Declared::in_rule(schema))).transpose() {
+                Ok(program) => program,
+                Err(detail) => return fail("messageExpression", Some(raw), &format!("messageExpression {detail}")),
+            };
         let optional_old_self = given("optionalOldSelf").and_then(Value::as_bool);
         match (program.uses_old_self(), uncorrelatable, optional_old_self) {
             (true, Some(ancestor), _) => {

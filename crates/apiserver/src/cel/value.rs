@@ -49,6 +49,24 @@ pub(super) fn convert(value: &Value, schema: &Value) -> CelValue {
     }
 }
 
+/// A value of which nothing is known, as expressions of admission see it.
+pub(super) fn plain(value: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(value) => CelValue::Bool(*value),
+        Value::Number(number) => match number.as_i64() {
+            Some(value) => CelValue::Int(value),
+            None => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => CelValue::String(Arc::new(text.clone())),
+        Value::Array(items) => CelValue::List(Arc::new(items.iter().map(plain).collect())),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| (Key::String(Arc::new(name.clone())), plain(value)));
+            CelValue::Map(Map { map: Arc::new(members.collect()) })
+        }
+    }
+}
+
 /// The size of the largest list, map or string in a value.
 pub(super) fn largest(value: &Value) -> usize {
     match value {

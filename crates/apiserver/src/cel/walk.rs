@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{
-    engine::{Answer, EvaluationError, Old, Program, Scope},
+    engine::{Answer, EvaluationError, Program, Scope, optional},
     rule::Rule,
     tree::{Node, Rules},
     value,
@@ -145,12 +145,12 @@ impl Walk {
             if self.over || (rule.program.uses_old_self() && old.is_none() && !rule.optional_old_self) {
                 continue;
             }
-            let bound = match (rule.optional_old_self, &old) {
-                (true, old) => Old::Optional(old.clone()),
-                (false, Some(old)) => Old::Plain(old.clone()),
-                (false, None) => Old::Unbound,
-            };
-            let scope = Scope { this: this.clone(), old: bound, largest };
+            let mut scope = Scope { bound: vec![("self", this.clone())], largest };
+            match (rule.optional_old_self, &old) {
+                (true, old) => scope.bound.push(("oldSelf", optional(old.clone()))),
+                (false, Some(old)) => scope.bound.push(("oldSelf", old.clone())),
+                (false, None) => {}
+            }
             if let Some(violation) = self.rule(rule, &scope, Place { node, new, path }) {
                 let ratchet = !rule.program.uses_old_self() && link.unchanged(new);
                 self.report(violation, ratchet);

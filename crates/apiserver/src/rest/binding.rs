@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     ApiError, Subject,
+    admission::Operation,
     codec::{Body, document, read, respond},
     object::{Object, now},
     strategy::Part,
@@ -18,6 +19,7 @@ use crate::{
 pub(crate) async fn bind(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let binding = document(&scope.headers, &body)?.value;
+    let binding = scope.admit(Operation::Create, binding).await?;
     bind_pod(scope, &binding).await
 }
 
@@ -25,6 +27,7 @@ pub(crate) async fn bind(scope: &Scope, request: Request<Body>) -> Result<Respon
 pub(crate) async fn bind_named(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let binding = document(&scope.headers, &body)?.value;
+    let binding = scope.admit(Operation::Create, binding).await?;
     let pods = scope.api.registry().lookup("", "v1", "pods").ok_or_else(ApiError::no_such_path)?;
     let scope = scope.to_object(pods, binding.name());
     bind_pod(&scope, &binding).await

@@ -24,14 +24,14 @@ pub(crate) enum Outcome {
 
 /// What is stored; `old` is `Null` for a new object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct Transition<'a> {
     pub(crate) object: &'a Value,
     pub(crate) old: &'a Value,
 }
 
 /// Stores `write`, and charges the quotas for it.
-pub(crate) async fn commit(scope: &Scope, change: Change<'_>, write: Write) -> Result<Outcome, ApiError> {
-    let charge = charge(scope, change);
+pub(crate) async fn commit(scope: &Scope, transition: Transition<'_>, write: Write) -> Result<Outcome, ApiError> {
+    let charge = charge(scope, transition);
     if !has_quotas(scope, &charge) {
         return commit_once(scope, vec![write]).await.map(|outcome| outcome.unwrap_or(Outcome::Clash));
     }
@@ -53,8 +53,8 @@ pub(crate) async fn commit(scope: &Scope, change: Change<'_>, write: Write) -> R
 }
 
 /// Refuses what the quotas have no room for, without storing anything.
-pub(crate) fn check(scope: &Scope, change: Change<'_>) -> Result<(), ApiError> {
-    let charge = charge(scope, change);
+pub(crate) fn check(scope: &Scope, transition: Transition<'_>) -> Result<(), ApiError> {
+    let charge = charge(scope, transition);
     if has_quotas(scope, &charge) { charge.writes(&scope.api.store().snapshot()).map(drop) } else { Ok(()) }
 }
 
@@ -65,16 +65,16 @@ fn has_quotas(scope: &Scope, charge: &Charge<'_>) -> bool {
         && scope.api.store().snapshot().range(&quota_prefix(charge.namespace), None).next().is_some()
 }
 
-fn charge<'a>(scope: &'a Scope, change: Change<'a>) -> Charge<'a> {
-    let operation = if change.old.is_null() { Operation::Create } else { Operation::Update };
+fn charge<'a>(scope: &'a Scope, transition: Transition<'a>) -> Charge<'a> {
+    let operation = if transition.old.is_null() { Operation::Create } else { Operation::Update };
     Charge {
         operation,
         subject: scope.subject(),
         // An update that makes an object is a create of the object itself.
         subresource: if operation == Operation::Create { "" } else { &scope.request.subresource },
         namespace: scope.namespace(),
-        object: change.object,
-        old: change.old,
+        object: transition.object,
+        old: transition.old,
         now: Timestamp::now(),
     }
 }

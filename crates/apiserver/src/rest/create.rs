@@ -5,7 +5,7 @@ use serde_json::Value;
 use windlass_store::Write;
 
 use super::{
-    commit::{self, Change, Outcome},
+    commit::{self, Outcome, Transition},
     input, ownership, prepare,
     scope::Scope,
     storage,
@@ -45,11 +45,13 @@ pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, 
 }
 
 async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Value, ApiError> {
+    let given_name = object.name().to_owned();
     prepare::for_create(scope, &mut object)?;
     prepare::complete(scope, &mut object)?;
     let name = object.name().to_owned();
     let mut review = scope.review(Operation::Create, &name, object, Value::Null);
-    scope.api.admission().mutate(&mut review).await?;
+    review.given_name = &given_name;
+    scope.mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
     strategy::prepare_create(&scope.kind, &mut object, &scope.user);
     prepare::complete(scope, &mut object)?;
@@ -59,24 +61,21 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     }
     prepare::validate(scope, Part::Object, &object, None)?;
     review.object = object;
-    scope.api.admission().validate(&mut review).await?;
-    let warnings = std::mem::take(&mut review.warnings);
-    let object = std::mem::take(&mut review.object);
-    warnings.into_iter().for_each(|warning| scope.warn(warning));
-    insert(scope, object).await
+    scope.validate(&mut review).await?;
+    insert(scope, review.object).await
 }
 
 async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
-    let change = Change { object: &object, old: &Value::Null };
+    let transition = Transition { object: &object, old: &Value::Null };
     if scope.options.dry_run {
-        commit::check(scope, change)?;
+        commit::check(scope, transition)?;
         return match scope.api.store().snapshot().get(&key) {
             Some(_) => Err(taken(scope, object.name(), &key)),
             None => Ok(object),
         };
     }
-    match commit::commit(scope, change, Write::create(&key, storage::encode(&scope.kind, &object)?)).await? {
+    match commit::commit(scope, transition, Write::create(&key, storage::encode(&scope.kind, &object)?)).await? {
         Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
@@ -111,6 +110,7 @@ pub(crate) async fn review(scope: &Scope, request: Request<Body>) -> Result<Resp
 pub(crate) async fn token(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let object = crate::codec::document(&scope.headers, &body)?.value;
+    let object = scope.admit(Operation::Create, object).await?;
     let (auth, store) = (scope.api.auth(), scope.api.store());
     let answered = reviews::request_token(auth, store, scope.namespace(), &scope.request.name, object)?;
     scope.answer(StatusCode::CREATED, &answered)

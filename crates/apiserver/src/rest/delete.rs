@@ -62,12 +62,7 @@ pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOpt
     for _ in 0..TRIES_MAX {
         let live = get::live(scope, name)?;
         check_preconditions(scope, &live, options)?;
-        let mut review = scope.review(Operation::Delete, name, Value::Null, live);
-        review.dry_run |= options.dry_run;
-        scope.api.admission().mutate(&mut review).await?;
-        scope.api.admission().validate(&mut review).await?;
-        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| scope.warn(warning));
-        let live = std::mem::take(&mut review.old);
+        let live = admit(scope, name, options, live).await?;
         let decision = decide(&scope.kind, &live, options, Timestamp::now());
         let dry_run = options.dry_run || scope.options.dry_run;
         if let Some(deleted) = perform(scope, live, decision, dry_run).await? {
@@ -75,6 +70,29 @@ pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOpt
         }
     }
     Err(ApiError::modified(scope.subject(), name))
+}
+
+/// As [`delete_object`], for what admission has judged as something else.
+pub(crate) async fn delete_admitted(scope: &Scope, name: &str, options: &DeleteOptions) -> Result<(), ApiError> {
+    for _ in 0..TRIES_MAX {
+        let live = get::live(scope, name)?;
+        check_preconditions(scope, &live, options)?;
+        let decision = decide(&scope.kind, &live, options, Timestamp::now());
+        if perform(scope, live, decision, options.dry_run).await?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(ApiError::modified(scope.subject(), name))
+}
+
+/// Lets admission judge the delete; gives back what is to be deleted.
+async fn admit(scope: &Scope, name: &str, options: &DeleteOptions, live: Value) -> Result<Value, ApiError> {
+    let mut review = scope.review(Operation::Delete, name, Value::Null, live);
+    review.dry_run |= options.dry_run;
+    review.options = options.described();
+    scope.mutate(&mut review).await?;
+    scope.validate(&mut review).await?;
+    Ok(review.old)
 }
 
 /// `None` if the object changed in between.

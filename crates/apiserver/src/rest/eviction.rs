@@ -7,6 +7,7 @@ use windlass_store::{CommitError, Write};
 use super::{delete, get, options::DeleteOptions, scope::Scope, selector::LabelSelector, storage};
 use crate::{
     ApiError, Cause,
+    admission::Operation,
     codec::{Body, document, read, respond},
     object::{Object, now},
 };
@@ -26,10 +27,11 @@ pub(crate) async fn evict(scope: &Scope, request: Request<Body>) -> Result<Respo
     let mut options = DeleteOptions::new(&scope.query, eviction.get("deleteOptions"))?;
     options.dry_run |= scope.options.dry_run;
     let pod = get::live(scope, &scope.request.name)?;
+    scope.admit(Operation::Create, eviction).await?;
     if !is_free_to_go(&pod) {
         spend_budget(scope, &pod, options.dry_run).await?;
     }
-    delete::delete_object(scope, &scope.request.name, &options).await?;
+    delete::delete_admitted(scope, &scope.request.name, &options).await?;
     let success = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
     Ok(respond(StatusCode::CREATED, &success, &scope.accept))
 }

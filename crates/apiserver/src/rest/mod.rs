@@ -28,8 +28,12 @@ mod splice;
 mod storage;
 mod update;
 mod versions;
+mod view;
 mod watch;
 
 pub use node::{NodeProxy, NodeProxyError};
-pub(crate) use route::handle;
+pub(crate) use prepare::completed;
+pub(crate) use route::{add_warnings, handle};
+pub(crate) use selector::LabelSelector;
 pub(crate) use storage::prefix;
+pub(crate) use versions::convert;

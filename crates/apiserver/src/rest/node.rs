@@ -2,10 +2,10 @@
 
 use futures::future::BoxFuture;
 use http::{Request, Response, Uri};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{get, scope::Scope};
-use crate::{ApiError, codec::Body, object::Object};
+use crate::{ApiError, admission::Operation, codec::Body, object::Object};
 
 /// Passes requests to the agent of a node, in the kubelet's own paths.
 pub trait NodeProxy: Send + Sync {
@@ -43,12 +43,41 @@ pub(crate) async fn connect(
     if node.is_empty() {
         return Err(ApiError::bad_request(format!("pod {} does not have a host assigned", object.name())));
     }
+    if subresource != "log" {
+        scope.admit(Operation::Connect, connect_options(scope, subresource)).await?;
+    }
     let proxy = scope.api.node_proxy().ok_or_else(|| ApiError::unavailable("this API server has no nodes"))?;
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     let uri: Uri = format!("{path}{query}").parse().map_err(ApiError::internal)?;
     let (mut parts, body) = request.into_parts();
     parts.uri = uri;
     proxy.call(node, Request::from_parts(parts, body)).await.map_err(|error| ApiError::unavailable(error.to_string()))
+}
+
+/// What the client wants of the stream, as the object that admission knows it by.
+fn connect_options(scope: &Scope, subresource: &str) -> Value {
+    let kind = match subresource {
+        "attach" => "PodAttachOptions",
+        "portforward" => "PodPortForwardOptions",
+        "proxy" => "PodProxyOptions",
+        _ => "PodExecOptions",
+    };
+    let mut options = json!({ "kind": kind, "apiVersion": "v1" });
+    for switch in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|switch| scope.query.flag(switch)) {
+        options[switch] = true.into();
+    }
+    if let Some(container) = scope.query.get("container") {
+        options["container"] = container.into();
+    }
+    let command: Vec<&str> = scope.query.all("command").collect();
+    if !command.is_empty() {
+        options["command"] = command.into();
+    }
+    let ports: Vec<i64> = scope.query.all("ports").filter_map(|port| port.parse().ok()).collect();
+    if !ports.is_empty() {
+        options["ports"] = ports.into();
+    }
+    options
 }
 
 /// The kubelet's path for a subresource of a Pod.

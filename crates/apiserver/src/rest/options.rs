@@ -1,6 +1,6 @@
 //! The options of writes, deletes and lists, checked.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_schema::FieldError;
 
 use super::selector::{FieldSelector, LabelSelector};
@@ -47,6 +47,25 @@ impl WriteOptions {
         let force = query.all("force").next().map(|value| !matches!(value, "false" | "0"));
         refuse("PatchOptions", errors)?;
         Ok(Self { dry_run, field_manager, field_validation, force })
+    }
+
+    /// The options as an object of `kind`.
+    pub(crate) fn described(&self, kind: &str) -> Value {
+        let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        if kind == "DeleteOptions" {
+            return options;
+        }
+        if let Some(manager) = &self.field_manager {
+            options["fieldManager"] = manager.as_str().into();
+        }
+        if let (Some(force), "PatchOptions") = (self.force, kind) {
+            options["force"] = force.into();
+        }
+        options["fieldValidation"] = format!("{:?}", self.field_validation).into();
+        options
     }
 }
 
@@ -97,6 +116,24 @@ impl DeleteOptions {
         };
         refuse("DeleteOptions", errors)?;
         Ok(options)
+    }
+
+    /// The options as an object.
+    pub(crate) fn described(&self) -> Value {
+        let mut options = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1" });
+        if let Some(seconds) = self.grace_seconds {
+            options["gracePeriodSeconds"] = seconds.into();
+        }
+        if let Some(propagation) = self.propagation {
+            options["propagationPolicy"] = format!("{propagation:?}").into();
+        }
+        if self.uid.is_some() || self.resource_version.is_some() {
+            options["preconditions"] = json!({ "uid": self.uid, "resourceVersion": self.resource_version });
+        }
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
     }
 
     fn of_body(body: &Value, errors: &mut Vec<FieldError>) -> Self {

@@ -6,6 +6,7 @@ use super::{conform, names, scope::Scope};
 use crate::{
     ApiError,
     object::{Object, now},
+    registry::Served,
     strategy::{self, Part},
 };
 
@@ -71,10 +72,15 @@ fn check_namespace(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
 
 /// Gives the object its canonical form and the defaults of its kind.
 pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
-    let (mut completed, _) = conform::read(&scope.kind, std::mem::take(object))?;
-    conform::default(&scope.kind, &mut completed);
-    *object = completed;
+    *object = completed(&scope.kind, std::mem::take(object))?;
     Ok(())
+}
+
+/// The object in canonical form, with the defaults of its kind.
+pub(crate) fn completed(kind: &Served, object: Value) -> Result<Value, ApiError> {
+    let (mut completed, _) = conform::read(kind, object)?;
+    conform::default(kind, &mut completed);
+    Ok(completed)
 }
 
 /// Refuses an object that breaks a rule.

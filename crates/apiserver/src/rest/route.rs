@@ -45,9 +45,15 @@ pub(crate) async fn handle(
         scope.warn(warning);
     }
     let scope = Arc::new(scope);
-    let mut response = dispatch(&scope, request).await?;
-    add_warnings(&scope, response.headers_mut());
-    Ok(response)
+    let answered = dispatch(&scope, request).await;
+    let warnings = std::mem::take(&mut *scope.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+    match answered {
+        Ok(mut response) => {
+            add_warnings(&warnings, response.headers_mut());
+            Ok(response)
+        }
+        Err(error) => Err(ApiError { warnings, ..error }),
+    }
 }
 
 /// A namespaced kind is only reached through a namespace, except to look at all namespaces at once.
@@ -126,10 +132,10 @@ fn refuse(scope: &Scope) -> Answer<'_> {
 /// How many warnings an answer carries at most.
 const WARNINGS_MAX: usize = 64;
 
-fn add_warnings(scope: &Scope, headers: &mut HeaderMap) {
-    let mut warnings = std::mem::take(&mut *scope.warnings.lock().unwrap_or_else(PoisonError::into_inner));
-    warnings.dedup();
-    for warning in warnings.iter().take(WARNINGS_MAX) {
+/// Writes the sentences into `Warning` headers, each once.
+pub(crate) fn add_warnings(warnings: &[String], headers: &mut HeaderMap) {
+    let mut seen = std::collections::HashSet::new();
+    for warning in warnings.iter().filter(|warning| seen.insert(*warning)).take(WARNINGS_MAX) {
         let text: String = warning.chars().filter(|character| !character.is_control()).collect();
         let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {

@@ -76,7 +76,7 @@ fn answer(scope: &Scope, scale: &Value) -> Result<Response<Body>, ApiError> {
 }
 
 /// The scale of an object.
-fn scale_of(scope: &Scope, object: &Value) -> Result<Value, ApiError> {
+pub(crate) fn scale_of(scope: &Scope, object: &Value) -> Result<Value, ApiError> {
     if let Some(custom) = scope.kind.custom() {
         let paths = custom.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
         return paths.read(object).ok_or_else(|| {
@@ -104,7 +104,8 @@ fn scale_of(scope: &Scope, object: &Value) -> Result<Value, ApiError> {
     Ok(scale)
 }
 
-fn write_replicas(scope: &Scope, object: &mut Value, scale: &Value) -> Result<(), ApiError> {
+/// Writes the replicas of a scale into the object.
+pub(crate) fn write_replicas(scope: &Scope, object: &mut Value, scale: &Value) -> Result<(), ApiError> {
     let refused = |error| ApiError::invalid_fields(SCALE, &scope.request.name, vec![error]);
     if let Some(custom) = scope.kind.custom() {
         let paths = custom.scale.as_ref().ok_or_else(ApiError::no_such_path)?;

@@ -1,6 +1,9 @@
 //! One request on one kind, with everything that the verbs need to know of it.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
@@ -8,12 +11,12 @@ use serde_json::Value;
 use super::{options::WriteOptions, render};
 use crate::{
     Api, ApiError, Subject,
-    admission::{Operation, Review},
+    admission::{ObjectKind, Operation, Review},
     auth::{Attributes, Target, User},
     codec::{Accept, Body, respond},
     query::Query,
     registry::Served,
-    request::ResourceRequest,
+    request::{ResourceRequest, Verb},
 };
 
 /// One request on one kind.
@@ -90,6 +93,7 @@ impl Scope {
 
     /// What admission gets to see.
     pub(crate) fn review<'a>(&'a self, operation: Operation, name: &'a str, object: Value, old: Value) -> Review<'a> {
+        let own = self.kind.group.is_empty() && self.kind.plural == "namespaces";
         Review {
             operation,
             user: &self.user,
@@ -97,14 +101,66 @@ impl Scope {
             version: &self.kind.version,
             resource: &self.kind.plural,
             subresource: &self.request.subresource,
-            kind: &self.kind.kind().kind,
-            namespace: &self.request.namespace,
+            kind: self.object_kind(),
+            namespace: if own { name } else { &self.request.namespace },
             name,
+            given_name: name,
             object,
             old,
+            options: self.described_options(operation),
             dry_run: self.options.dry_run,
             warnings: Vec::new(),
+            annotations: BTreeMap::new(),
         }
+    }
+
+    /// Lets admission complete the object. What it has to say is kept, whether it refuses or not.
+    pub(crate) async fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        let outcome = self.api.admission().mutate(review).await;
+        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| self.warn(warning));
+        outcome
+    }
+
+    /// Lets admission refuse the object. What it has to say is kept, whether it refuses or not.
+    pub(crate) async fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        let outcome = self.api.admission().validate(review).await;
+        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| self.warn(warning));
+        outcome
+    }
+
+    /// Lets admission judge something that is done with an object and not stored itself; gives what it made of it.
+    pub(crate) async fn admit(&self, operation: Operation, object: Value) -> Result<Value, ApiError> {
+        let mut review = self.review(operation, &self.request.name, object, Value::Null);
+        self.mutate(&mut review).await?;
+        self.validate(&mut review).await?;
+        Ok(review.object)
+    }
+
+    /// The kind of what is written: that of the subresource, if the request is about one.
+    fn object_kind(&self) -> ObjectKind {
+        let part = self.kind.subresource(&self.request.subresource).filter(|part| !part.kind.is_empty());
+        match part {
+            Some(part) => {
+                ObjectKind { group: part.group.clone(), version: part.version.clone(), kind: part.kind.clone() }
+            }
+            None => ObjectKind {
+                group: self.kind.group.clone(),
+                version: self.kind.version.clone(),
+                kind: self.kind.kind().kind.clone(),
+            },
+        }
+    }
+
+    /// The options of the request as the object that webhooks know them by.
+    fn described_options(&self, operation: Operation) -> Value {
+        let kind = match (operation, self.request.verb) {
+            (Operation::Connect, _) => return Value::Null,
+            (Operation::Delete, _) => "DeleteOptions",
+            (_, Verb::Patch) => "PatchOptions",
+            (Operation::Create, _) => "CreateOptions",
+            (Operation::Update, _) => "UpdateOptions",
+        };
+        self.options.described(kind)
     }
 
     /// The answer that carries one object, in the form that the client wants.

@@ -7,14 +7,14 @@ use windlass_schema::FieldError;
 use windlass_store::{Entry, Write};
 
 use super::{
-    commit::{self, Change, Outcome},
+    commit::{self, Outcome, Transition},
     create, input, ownership, prepare,
     scope::Scope,
     storage,
+    view::{Change, View},
 };
 use crate::{
     ApiError,
-    admission::Operation,
     codec::{Body, read},
     object::Object,
     strategy::{self, Part},
@@ -136,10 +136,8 @@ async fn update_once(
     check_version(scope, &object, &live)?;
     // Defaults count as said: leaving one out is no change of what is wanted.
     prepare::complete(scope, &mut object)?;
-    let mut review = scope.review(Operation::Update, &scope.request.name, object, live);
-    scope.api.admission().mutate(&mut review).await?;
-    let mut object = std::mem::take(&mut review.object);
-    let live = std::mem::take(&mut review.old);
+    let view = View::of(scope, part);
+    let Change { mut object, live } = view.mutate(scope, Change { object, live }).await?;
     prepare::complete(scope, &mut object)?;
     // Only now: what admission changed counts for the generation, too.
     prepare::for_update(scope, part, &mut object, &live)?;
@@ -149,11 +147,7 @@ async fn update_once(
     }
     object.set_meta("resourceVersion", live.resource_version());
     prepare::validate(scope, part, &object, Some(&live))?;
-    review.object = object;
-    review.old = live;
-    scope.api.admission().validate(&mut review).await?;
-    std::mem::take(&mut review.warnings).into_iter().for_each(|warning| scope.warn(warning));
-    let (object, live) = (std::mem::take(&mut review.object), std::mem::take(&mut review.old));
+    let Change { object, live } = view.validate(scope, Change { object, live }).await?;
     store(scope, key, entry, object, &live).await
 }
 
@@ -181,9 +175,9 @@ async fn store(
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
-    let change = Change { object: &object, old: live };
+    let transition = Transition { object: &object, old: live };
     if scope.options.dry_run {
-        commit::check(scope, change)?;
+        commit::check(scope, transition)?;
         return Ok(Some(object));
     }
     if object == *live && !goes {
@@ -194,7 +188,7 @@ async fn store(
     } else {
         Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
     };
-    match commit::commit(scope, change, write).await? {
+    match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(Some(object))

@@ -48,6 +48,14 @@ pub(crate) fn to_storage(kind: &Served, mut object: Value) -> Result<Value, ApiE
     Ok(object)
 }
 
+/// An object of the kind `from` as one of the kind `to`, which is stored in the same place.
+///
+/// # Errors
+/// Those of the conversion of custom kinds.
+pub(crate) async fn convert(from: &Served, to: &Served, object: Value) -> Result<Value, ApiError> {
+    from_storage(to, to_storage(from, object)?)
+}
+
 /// Whether objects of `kind` are stored just as they are shown.
 pub(crate) fn is_stored_as_shown(kind: &Served) -> bool {
     kind.custom().is_none() && !is_new_event(kind) && !is_old_autoscaler(kind)

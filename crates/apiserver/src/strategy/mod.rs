@@ -15,7 +15,7 @@ use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{FieldError, Kind, validate_builtin, validate_metadata};
 
 use crate::{
-    Api, ApiError,
+    Api, ApiError, admission,
     auth::User,
     crd,
     object::{Object, take_over},
@@ -124,6 +124,9 @@ pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Val
             Some(old) => crd::validate::update(object, old),
             None => crd::validate::create(object),
         });
+    }
+    if part == Part::Object && kind.group == "admissionregistration.k8s.io" {
+        errors.extend(admission::expressions::check(object, old));
     }
     errors
 }

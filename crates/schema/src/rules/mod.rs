@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod admission_policy;
 mod batch;
 mod cursor;
 mod data;

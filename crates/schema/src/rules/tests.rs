@@ -327,6 +327,22 @@ fn policies_and_limits_make_sense() {
             "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
         ],
     );
+    let rules = json!([{"operations": ["*", "CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/*", "pods/x"]}]);
+    let config = json!({"url": "http://u@a.example?x"});
+    let hook = json!({"name": "a.b", "clientConfig": config, "admissionReviewVersions": ["v1", "v1"], "sideEffects": "None", "rules": rules});
+    check(
+        ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
+        json!({"metadata": {"name": "a"}, "webhooks": [hook]}),
+        &[
+            r#"webhooks[0].name: Invalid value: "a.b": should be a domain with at least three segments separated by dots"#,
+            r#"webhooks[0].rules[0].operations: Invalid value: ["*","CREATE"]: if '*' is present, must not specify other operations"#,
+            r#"webhooks[0].rules[0].resources[1]: Invalid value: "pods/x": if 'pods/*' is present, must not specify pods/x"#,
+            r#"webhooks[0].clientConfig.url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]"#,
+            r#"webhooks[0].clientConfig.url: Invalid value: "u": user information is not permitted in the URL"#,
+            r#"webhooks[0].clientConfig.url: Invalid value: "x": query parameters are not permitted in the URL"#,
+            r#"webhooks[0].admissionReviewVersions[1]: Invalid value: "v1": duplicate version"#,
+        ],
+    );
     check(
         ("", "v1", "ResourceQuota"),
         json!({"metadata": {"name": "a", "namespace": "a"}, "spec": {"hard": {"pods": "-1"}}}),

@@ -1,0 +1,44 @@
+//! Whether the expressions of webhooks can be compiled, said when they are written.
+
+use serde_json::Value;
+use windlass_schema::FieldError;
+
+use crate::cel::Condition;
+
+/// What is wrong with the expressions of a configuration; those that were there before are not asked again.
+pub(crate) fn check(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let known: Vec<&str> = old.map(|old| expressions(old).map(|(_, text)| text).collect()).unwrap_or_default();
+    let new = expressions(object).filter(|(_, text)| !text.trim().is_empty() && !known.contains(text));
+    let failed = new.filter_map(|(path, text)| Some((path, text, Condition::compile("", text.trim()).err()?)));
+    failed.map(|(path, text, detail)| FieldError::invalid(path, text, detail)).collect()
+}
+
+/// The conditions of all webhooks, with their paths.
+fn expressions(object: &Value) -> impl Iterator<Item = (String, &str)> {
+    let hooks = object["webhooks"].as_array().into_iter().flatten().enumerate();
+    hooks.flat_map(|(number, hook)| {
+        let conditions = hook["matchConditions"].as_array().into_iter().flatten().enumerate();
+        conditions.filter_map(move |(index, condition)| {
+            let path = format!("webhooks[{number}].matchConditions[{index}].expression");
+            Some((path, condition["expression"].as_str()?))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn new_expressions_must_compile() {
+        let hooks = |text: &str| json!({"webhooks": [{"matchConditions": [{"name": "a", "expression": text}]}]});
+        assert!(check(&hooks("object.metadata.namespace == 'a'"), None).is_empty());
+        let errors = check(&hooks("... [}"), None);
+        assert_eq!(errors[0].path, "webhooks[0].matchConditions[0].expression");
+        assert!(errors[0].detail.starts_with("compilation failed: "), "{}", errors[0].detail);
+        assert!(check(&hooks("nobody == 1"), None)[0].detail.contains("undeclared reference to 'nobody'"));
+        assert!(check(&hooks("nobody == 1"), Some(&hooks("nobody == 1"))).is_empty());
+    }
+}
