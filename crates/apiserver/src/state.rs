@@ -81,6 +81,7 @@ struct Inner {
     registry: Arc<Registry>,
     auth: Arc<Auth>,
     admission: Admission,
+    webhooks: Arc<Webhooks>,
     system: System,
     openapi: OpenApi,
     flows: Arc<Flows>,
@@ -117,13 +118,19 @@ impl Api {
         crd::restore(&store.snapshot(), &registry);
         let auth = Arc::new(auth);
         let webhooks = Arc::new(Webhooks::new(store.clone()));
-        let admission =
-            Admission::new(store.clone(), Arc::clone(&auth), Arc::clone(&registry), webhooks, config.plugins.clone());
+        let admission = Admission::new(
+            store.clone(),
+            Arc::clone(&auth),
+            Arc::clone(&registry),
+            Arc::clone(&webhooks),
+            config.plugins.clone(),
+        );
         Self(Arc::new(Inner {
             store,
             registry,
             auth,
             admission,
+            webhooks,
             system: System::default(),
             openapi: OpenApi::default(),
             flows,
@@ -159,6 +166,11 @@ impl Api {
     /// The admission plugins.
     pub fn admission(&self) -> &Admission {
         &self.0.admission
+    }
+
+    /// The client of webhooks.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.0.webhooks
     }
 
     /// Health, version and metrics.

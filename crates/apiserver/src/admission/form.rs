@@ -10,6 +10,7 @@ use crate::{
     ApiError,
     registry::{Registry, Served},
     rest,
+    webhook::Webhooks,
 };
 
 /// A resource and kind in one version.
@@ -66,17 +67,17 @@ impl Form {
     }
 
     /// An object of the request, in this version.
-    pub(super) async fn show(&self, object: &Value) -> Result<Value, ApiError> {
+    pub(super) async fn show(&self, webhooks: &Webhooks, object: &Value) -> Result<Value, ApiError> {
         match &self.conversion {
-            Some((own, other)) if object.is_object() => rest::convert(own, other, object.clone()).await,
+            Some((own, other)) if object.is_object() => rest::convert(webhooks, own, other, object.clone()).await,
             _ => Ok(object.clone()),
         }
     }
 
     /// An object in this version, as the request has it.
-    pub(super) async fn take_back(&self, object: Value) -> Result<Value, ApiError> {
+    pub(super) async fn take_back(&self, webhooks: &Webhooks, object: Value) -> Result<Value, ApiError> {
         match &self.conversion {
-            Some((own, other)) if object.is_object() => rest::convert(other, own, object).await,
+            Some((own, other)) if object.is_object() => rest::convert(webhooks, other, own, object).await,
             _ => Ok(object),
         }
     }

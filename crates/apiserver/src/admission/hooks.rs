@@ -113,8 +113,8 @@ impl Hooks {
         let found = Form::find(&self.registry, &hook.raw.rules, hook.takes_equivalents(), review);
         let Some(form) = found else { return Ok(None) };
         in_namespace?;
-        let object = form.show(&review.object).await?;
-        let old = form.show(&review.old).await?;
+        let object = form.show(&self.webhooks, &review.object).await?;
+        let old = form.show(&self.webhooks, &review.old).await?;
         let request = exchange::request(review, &form, &object, &old);
         if !hook.conditions.is_empty() && !conditions_hold(hook, &request, review)? {
             return Ok(None);
@@ -143,7 +143,7 @@ impl Hooks {
         }
         let changed = object != invocation.object;
         if changed {
-            review.object = invocation.form.take_back(object).await?;
+            review.object = invocation.form.take_back(&self.webhooks, object).await?;
         }
         Ok(changed)
     }

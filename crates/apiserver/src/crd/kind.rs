@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use serde::Deserialize;
 use serde_json::Value;
 use windlass_schema::{Column, Kind, Schema, Subresource};
 
 use super::{
+    conversion::{Conversion, ConversionWebhook},
     definition::{Definition, Version},
     scale::ScalePaths,
 };
@@ -19,8 +21,6 @@ const PART_VERBS: &[&str] = &["get", "patch", "update"];
 /// What only custom kinds have, in one of their versions.
 #[derive(Debug)]
 pub(crate) struct CustomKind {
-    /// The name of the definition.
-    pub(crate) definition: String,
     /// The version that objects are stored in.
     pub(crate) storage_version: String,
     /// Whether status is a part of its own.
@@ -57,15 +57,6 @@ impl LazyRules {
     }
 }
 
-/// How objects get from one version to another.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Conversion {
-    /// Only `apiVersion` changes.
-    None,
-    /// A webhook converts; its client configuration.
-    Webhook(Value),
-}
-
 /// Why a definition makes no kinds.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KindError {
@@ -92,7 +83,6 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
         Schema::from_trusted(raw).map_err(|source| KindError::Schema { version: version.name.clone(), source })?;
     let scale = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref()).map(ScalePaths::new);
     let custom = CustomKind {
-        definition: definition.metadata.name.clone(),
         storage_version: storage_version.to_owned(),
         has_status: version.subresources.as_ref().is_some_and(|parts| parts.status.is_some()),
         scale,
@@ -179,7 +169,8 @@ fn columns(version: &Version) -> Vec<CustomColumn> {
 fn conversion(definition: &Definition) -> Conversion {
     match &definition.spec.conversion {
         Some(conversion) if conversion.strategy == "Webhook" => {
-            Conversion::Webhook(conversion.webhook.clone().unwrap_or_default())
+            let webhook = conversion.webhook.as_ref().and_then(|raw| ConversionWebhook::deserialize(raw).ok());
+            Conversion::Webhook(webhook.unwrap_or_default())
         }
         _ => Conversion::None,
     }

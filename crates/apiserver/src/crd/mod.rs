@@ -3,6 +3,7 @@
 mod cleanup;
 mod conditions;
 mod controller;
+pub(crate) mod conversion;
 pub(crate) mod definition;
 mod embedded;
 mod kind;

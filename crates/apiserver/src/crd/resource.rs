@@ -3,14 +3,12 @@
 use serde_json::Value;
 use windlass_schema::{ErrorKind, FieldError};
 
-use super::{
-    embedded,
-    kind::{Conversion, CustomKind},
-};
+use super::{conversion::convert, embedded, kind::CustomKind};
 use crate::{
     ApiError,
     cel::{Violation, ViolationKind},
     registry::Served,
+    webhook::Webhooks,
 };
 
 /// What stands in for rules that were not run.
@@ -55,41 +53,38 @@ pub(crate) fn validate_status(kind: &Served, custom: &CustomKind, object: &Value
     with_rules(custom, object, Some(old), errors)
 }
 
-/// A stored object in the version of `kind`.
+/// Stored objects in the version of `kind`.
 ///
 /// # Errors
-/// Only a webhook can convert it.
-pub(crate) fn from_storage(kind: &Served, custom: &CustomKind, mut object: Value) -> Result<Value, ApiError> {
-    convert(custom, &mut object, &kind.api_version())?;
-    complete(kind, &mut object);
-    Ok(object)
+/// Those of a webhook that converts.
+pub(crate) async fn from_storage(
+    webhooks: &Webhooks,
+    kind: &Served,
+    custom: &CustomKind,
+    objects: Vec<Value>,
+) -> Result<Vec<Value>, ApiError> {
+    let mut objects = convert(webhooks, custom, objects, &kind.api_version()).await?;
+    objects.iter_mut().for_each(|object| drop(complete(kind, object)));
+    Ok(objects)
 }
 
 /// An object in the version that is stored.
 ///
 /// # Errors
-/// Only a webhook can convert it.
-pub(crate) fn to_storage(kind: &Served, custom: &CustomKind, mut object: Value) -> Result<Value, ApiError> {
-    convert(custom, &mut object, &format!("{}/{}", kind.group, custom.storage_version))?;
-    Ok(object)
+/// Those of a webhook that converts.
+pub(crate) async fn to_storage(
+    webhooks: &Webhooks,
+    kind: &Served,
+    custom: &CustomKind,
+    object: Value,
+) -> Result<Value, ApiError> {
+    let mut objects = convert(webhooks, custom, vec![object], &storage_version(kind, custom)).await?;
+    Ok(objects.pop().unwrap_or_default())
 }
 
-fn convert(custom: &CustomKind, object: &mut Value, api_version: &str) -> Result<(), ApiError> {
-    let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    if from == api_version {
-        return Ok(());
-    }
-    match &custom.conversion {
-        Conversion::None => {
-            object["apiVersion"] = api_version.into();
-            Ok(())
-        }
-        Conversion::Webhook(_) => Err(ApiError::internal(format!(
-            "conversion webhook for {from} of {} failed: objects cannot be converted by webhooks yet; serve and store one \
-             version, or use the conversion strategy None",
-            custom.definition
-        ))),
-    }
+/// The `apiVersion` that objects of a custom kind are stored in.
+pub(crate) fn storage_version(kind: &Served, custom: &CustomKind) -> String {
+    format!("{}/{}", kind.group, custom.storage_version)
 }
 
 fn type_errors(kind: &Served, object: &Value) -> Vec<FieldError> {
@@ -243,12 +238,13 @@ mod tests {
         assert_eq!(validate_status(&kind, &custom, &new, &old).errors[0].path, "status.nodes[0]");
     }
 
-    #[test]
-    fn versions_differ_in_name_only() {
+    #[tokio::test]
+    async fn versions_differ_in_name_only() {
         let (kind, custom) = served();
-        let stored = to_storage(&kind, &custom, object(json!({"size": 1}))).unwrap();
+        let webhooks = Webhooks::new(windlass_store::Store::in_memory());
+        let stored = to_storage(&webhooks, &kind, &custom, object(json!({"size": 1}))).await.unwrap();
         assert_eq!(stored["apiVersion"], "cache.example.com/v1alpha1");
-        let read = from_storage(&kind, &custom, stored).unwrap();
+        let read = from_storage(&webhooks, &kind, &custom, vec![stored]).await.unwrap().remove(0);
         assert_eq!(read["apiVersion"], "cache.example.com/v1");
         assert_eq!(read["spec"]["image"], "memcached:1.6", "defaults are there for readers, too");
     }

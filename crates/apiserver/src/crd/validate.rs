@@ -7,6 +7,7 @@ use super::{
     definition::{Conversion, Definition, Names, Spec},
     validate_version,
 };
+use crate::webhook::check_bundle;
 
 /// Groups of Kubernetes itself; definitions in them need an approval.
 const PROTECTED_GROUPS: [&str; 2] = ["k8s.io", "kubernetes.io"];
@@ -155,12 +156,14 @@ fn conversion(conversion: &Conversion) -> Vec<FieldError> {
 fn webhook_conversion(webhook: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let client = webhook.and_then(|webhook| webhook.get("clientConfig"));
-    let has = |member: &str| client.and_then(|client| client.get(member)).is_some();
     let path = "spec.conversion.webhookClientConfig";
-    if client.is_none() {
-        errors.push(FieldError::required(path, "required when strategy is set to Webhook"));
-    } else if has("url") == has("service") {
-        errors.push(FieldError::required(path, "exactly one of url or service is required"));
+    match client {
+        None => errors.push(FieldError::required(path, "required when strategy is set to Webhook")),
+        Some(client) => errors.extend(windlass_schema::validate_webhook_client(path, client)),
+    }
+    let bundle = client.and_then(|client| client.get("caBundle")).and_then(Value::as_str);
+    if let Some(Err(error)) = bundle.map(check_bundle) {
+        errors.push(FieldError::invalid(format!("{path}.caBundle"), bundle.unwrap_or_default(), error.to_string()));
     }
     let review_versions = webhook.and_then(|webhook| webhook.get("conversionReviewVersions")).and_then(Value::as_array);
     let path = "spec.conversion.conversionReviewVersions";

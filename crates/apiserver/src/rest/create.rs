@@ -2,7 +2,7 @@
 
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
-use windlass_store::Write;
+use windlass_store::{Entry, Write};
 
 use super::{
     commit::{self, Outcome, Transition},
@@ -71,24 +71,24 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     if scope.options.dry_run {
         commit::check(scope, transition)?;
         return match scope.api.store().snapshot().get(&key) {
-            Some(_) => Err(taken(scope, object.name(), &key)),
+            Some(entry) => Err(taken(scope, object.name(), Some(entry))),
             None => Ok(object),
         };
     }
-    match commit::commit(scope, transition, Write::create(&key, storage::encode(&scope.kind, &object)?)).await? {
+    let write = Write::create(&key, storage::encode(&scope.api, &scope.kind, &object).await?);
+    match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
         }
-        Outcome::Clash => Err(taken(scope, object.name(), &key)),
+        Outcome::Clash => Err(taken(scope, object.name(), scope.api.store().snapshot().get(&key))),
     }
 }
 
 /// The name is taken; maybe not for long.
-fn taken(scope: &Scope, name: &str, key: &str) -> ApiError {
+fn taken(scope: &Scope, name: &str, entry: Option<&Entry>) -> ApiError {
     let mut error = ApiError::already_exists(scope.subject(), name);
-    let snapshot = scope.api.store().snapshot();
-    let existing = snapshot.get(key).and_then(|entry| storage::decode(&scope.kind, entry).ok());
+    let existing: Option<Value> = entry.and_then(|entry| serde_json::from_slice(&entry.value).ok());
     if existing.is_some_and(|existing| existing.is_deleting()) {
         error.message = format!("object is being deleted: {}", error.message);
     }

@@ -60,7 +60,7 @@ pub(crate) struct Deleted {
 /// Deletes the object `name`, or marks it.
 pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
     for _ in 0..TRIES_MAX {
-        let live = get::live(scope, name)?;
+        let live = get::live(scope, name).await?;
         check_preconditions(scope, &live, options)?;
         let live = admit(scope, name, options, live).await?;
         let decision = decide(&scope.kind, &live, options, Timestamp::now());
@@ -75,7 +75,7 @@ pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOpt
 /// As [`delete_object`], for what admission has judged as something else.
 pub(crate) async fn delete_admitted(scope: &Scope, name: &str, options: &DeleteOptions) -> Result<(), ApiError> {
     for _ in 0..TRIES_MAX {
-        let live = get::live(scope, name)?;
+        let live = get::live(scope, name).await?;
         check_preconditions(scope, &live, options)?;
         let decision = decide(&scope.kind, &live, options, Timestamp::now());
         if perform(scope, live, decision, options.dry_run).await?.is_some() {
@@ -102,7 +102,10 @@ async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) 
     let (write, mut object, gone) = match decision {
         Deletion::Pending => return Ok(Some(Deleted { object: live, gone: false })),
         Deletion::Remove => (Write::delete(key, revision), live, true),
-        Deletion::Mark(object) => (Write::update(key, revision, storage::encode(&scope.kind, &object)?), object, false),
+        Deletion::Mark(object) => {
+            let bytes = storage::encode(&scope.api, &scope.kind, &object).await?;
+            (Write::update(key, revision, bytes), object, false)
+        }
     };
     if dry_run {
         return Ok(Some(Deleted { object, gone }));

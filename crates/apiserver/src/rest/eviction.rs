@@ -26,7 +26,7 @@ pub(crate) async fn evict(scope: &Scope, request: Request<Body>) -> Result<Respo
     }
     let mut options = DeleteOptions::new(&scope.query, eviction.get("deleteOptions"))?;
     options.dry_run |= scope.options.dry_run;
-    let pod = get::live(scope, &scope.request.name)?;
+    let pod = get::live(scope, &scope.request.name).await?;
     scope.admit(Operation::Create, eviction).await?;
     if !is_free_to_go(&pod) {
         spend_budget(scope, &pod, options.dry_run).await?;
@@ -51,7 +51,7 @@ async fn spend_budget(scope: &Scope, pod: &Value, dry_run: bool) -> Result<(), A
         let snapshot = scope.api.store().snapshot();
         let mut budgets = Vec::new();
         for (key, entry) in snapshot.range(&prefix, None) {
-            let budget = storage::decode(kind, entry)?;
+            let budget = storage::decode(&scope.api, kind, entry).await?;
             let selector = budget.pointer("/spec/selector").unwrap_or(&Value::Null);
             if selector.is_object() && LabelSelector::of_value(selector).matches(pod) {
                 budgets.push((key.to_string(), entry.modified, budget));
@@ -66,7 +66,8 @@ async fn spend_budget(scope: &Scope, pod: &Value, dry_run: bool) -> Result<(), A
         if dry_run {
             return Ok(());
         }
-        match scope.api.store().commit(vec![Write::update(key, revision, storage::encode(kind, &spent)?)]).await {
+        let bytes = storage::encode(&scope.api, kind, &spent).await?;
+        match scope.api.store().commit(vec![Write::update(key, revision, bytes)]).await {
             Ok(_) => return Ok(()),
             Err(CommitError::Precondition { .. }) => {}
             Err(error) => return Err(storage::store_error(error)),

@@ -7,20 +7,20 @@ use super::{options, scope::Scope, storage};
 use crate::{ApiError, codec::Body};
 
 /// Answers a GET of one object.
-pub(crate) fn get(scope: &Scope) -> Result<Response<Body>, ApiError> {
+pub(crate) async fn get(scope: &Scope) -> Result<Response<Body>, ApiError> {
     if let Some(wanted) = options::revision(&scope.query)? {
         let current = scope.api.store().revision().0;
         if wanted > current {
             return Err(ApiError::revision_too_large(wanted, current));
         }
     }
-    scope.answer(StatusCode::OK, &live(scope, &scope.request.name)?)
+    scope.answer(StatusCode::OK, &live(scope, &scope.request.name).await?)
 }
 
 /// The object as it is stored now.
-pub(crate) fn live(scope: &Scope, name: &str) -> Result<Value, ApiError> {
+pub(crate) async fn live(scope: &Scope, name: &str) -> Result<Value, ApiError> {
     let snapshot = scope.api.store().snapshot();
     let key = storage::key(&scope.kind, scope.namespace(), name);
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(scope.subject(), name))?;
-    storage::decode(&scope.kind, entry)
+    storage::decode(&scope.api, &scope.kind, entry).await
 }

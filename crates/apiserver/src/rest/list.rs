@@ -21,6 +21,9 @@ use crate::{
 /// How long a list waits for a revision that is about to come.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
+/// How many objects are read at once.
+const CHUNK_MAX: usize = 250;
+
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list \
     without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
     Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between \
@@ -68,11 +71,13 @@ pub(crate) async fn page(scope: &Scope, options: &ListOptions) -> Result<Page, A
     let mut items = Vec::new();
     let mut rest = snapshot.range(&prefix, after.as_deref());
     let mut last = None;
-    for (key, entry) in rest.by_ref() {
-        let object = storage::decode(&scope.kind, entry)?;
-        if options.labels.matches(&object) && options.fields.matches(&object) {
-            items.push(object);
-        }
+    loop {
+        let missing = options.limit.map_or(CHUNK_MAX, |limit| (limit - items.len()).min(CHUNK_MAX));
+        let chunk: Vec<_> = rest.by_ref().take(missing).collect();
+        let Some((key, _)) = chunk.last() else { break };
+        let entries = chunk.iter().map(|(_, entry)| (&entry.value, entry.modified));
+        let objects = storage::decode_all(&scope.api, &scope.kind, entries).await?.into_iter();
+        items.extend(objects.filter(|object| options.labels.matches(object) && options.fields.matches(object)));
         if options.limit.is_some_and(|limit| items.len() >= limit) {
             last = key.strip_prefix(prefix.as_str());
             break;

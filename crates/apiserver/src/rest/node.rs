@@ -34,7 +34,7 @@ pub(crate) async fn connect(
     subresource: &str,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
-    let object = get::live(scope, &scope.request.name)?;
+    let object = get::live(scope, &scope.request.name).await?;
     let path = match scope.kind.plural.as_str() {
         "pods" => pod_path(scope, subresource, &object)?,
         _ => return Err(ApiError::method_not_allowed(scope.subject(), subresource)),

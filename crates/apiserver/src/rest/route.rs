@@ -89,7 +89,7 @@ fn dispatch(scope: &Arc<Scope>, request: Request<Body>) -> Answer<'_> {
         return Box::pin(binding::bind_named(scope, request));
     }
     match verb {
-        Verb::Get => Box::pin(ready(get::get(scope))),
+        Verb::Get => Box::pin(get::get(scope)),
         Verb::List => Box::pin(list::list(scope)),
         Verb::Watch => Box::pin(watch::watch(scope)),
         Verb::Create if scope.request.name.is_empty() => Box::pin(create::create(scope, request)),
@@ -116,7 +116,7 @@ fn dispatch_subresource<'a>(scope: &'a Arc<Scope>, name: &'a str, request: Reque
         ("binding", ..) => Box::pin(binding::bind(scope, request)),
         ("token", ..) => Box::pin(create::token(scope, request)),
         _ if connects => Box::pin(node::connect(scope, name, request)),
-        (_, Some(_), Verb::Get) => Box::pin(ready(get::get(scope))),
+        (_, Some(_), Verb::Get) => Box::pin(get::get(scope)),
         (_, Some(part), Verb::Update) => Box::pin(update::replace(scope, part, request)),
         (_, Some(part), Verb::Patch) => Box::pin(patch::patch(scope, part, request)),
         (_, Some(_), _) => refuse(scope),

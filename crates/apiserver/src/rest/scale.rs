@@ -23,7 +23,7 @@ const SCALE: Subject<'_> = Subject { group: "autoscaling", resource: "Scale" };
 /// Answers a request on `scale`.
 pub(crate) async fn handle(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     if scope.request.verb == Verb::Get {
-        let scale = scale_of(scope, &get::live(scope, &scope.request.name)?)?;
+        let scale = scale_of(scope, &get::live(scope, &scope.request.name).await?)?;
         return answer(scope, &scale);
     }
     let body = read(request.into_body()).await?;

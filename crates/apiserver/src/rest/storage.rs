@@ -6,7 +6,7 @@ use windlass_schema::Kind;
 use windlass_store::{CommitError, Entry, Revision};
 
 use super::versions;
-use crate::{ApiError, codec::json_bytes, object::Object, registry::Served};
+use crate::{Api, ApiError, codec::json_bytes, object::Object, registry::Served};
 
 /// The key under which an object is stored.
 pub(crate) fn key(kind: &Kind, namespace: &str, name: &str) -> String {
@@ -26,21 +26,33 @@ pub(crate) fn prefix(kind: &Kind, namespace: &str) -> String {
 }
 
 /// A stored object as clients of `kind` see it.
-pub(crate) fn decode(kind: &Served, entry: &Entry) -> Result<Value, ApiError> {
-    decode_at(kind, &entry.value, entry.modified)
+pub(crate) async fn decode(api: &Api, kind: &Served, entry: &Entry) -> Result<Value, ApiError> {
+    decode_at(api, kind, &entry.value, entry.modified).await
 }
 
 /// As [`decode`], but with the revision of a later event: that of a deletion.
-pub(crate) fn decode_at(kind: &Served, bytes: &Bytes, revision: Revision) -> Result<Value, ApiError> {
-    let stored: Value = serde_json::from_slice(bytes).map_err(ApiError::internal)?;
-    let mut object = versions::from_storage(kind, stored)?;
-    object.set_meta("resourceVersion", revision.to_string());
-    Ok(object)
+pub(crate) async fn decode_at(api: &Api, kind: &Served, bytes: &Bytes, revision: Revision) -> Result<Value, ApiError> {
+    Ok(decode_all(api, kind, [(bytes, revision)]).await?.remove(0))
+}
+
+/// As [`decode`], for several at once, which a webhook may convert together.
+pub(crate) async fn decode_all<'a>(
+    api: &Api,
+    kind: &Served,
+    entries: impl IntoIterator<Item = (&'a Bytes, Revision)>,
+) -> Result<Vec<Value>, ApiError> {
+    let mut stored = Vec::new();
+    for (bytes, revision) in entries {
+        let mut object: Value = serde_json::from_slice(bytes).map_err(ApiError::internal)?;
+        object.set_meta("resourceVersion", revision.to_string());
+        stored.push(object);
+    }
+    versions::from_storage(api.webhooks(), kind, stored).await
 }
 
 /// An object as it is stored.
-pub(crate) fn encode(kind: &Served, object: &Value) -> Result<Bytes, ApiError> {
-    let mut stored = versions::to_storage(kind, object.clone())?;
+pub(crate) async fn encode(api: &Api, kind: &Served, object: &Value) -> Result<Bytes, ApiError> {
+    let mut stored = versions::to_storage(api.webhooks(), kind, object.clone()).await?;
     stored.set_meta("resourceVersion", Value::Null);
     Ok(json_bytes(&stored))
 }

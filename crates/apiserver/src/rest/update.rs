@@ -10,7 +10,7 @@ use super::{
     commit::{self, Outcome, Transition},
     create, input, ownership, prepare,
     scope::Scope,
-    storage,
+    storage, versions,
     view::{Change, View},
 };
 use crate::{
@@ -131,7 +131,7 @@ async fn update_once(
     entry: &Entry,
     transform: &dyn Transform,
 ) -> Result<Option<Value>, ApiError> {
-    let live = storage::decode(&scope.kind, entry)?;
+    let live = storage::decode(&scope.api, &scope.kind, entry).await?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
     // Defaults count as said: leaving one out is no change of what is wanted.
@@ -180,13 +180,14 @@ async fn store(
         commit::check(scope, transition)?;
         return Ok(Some(object));
     }
-    if object == *live && !goes {
+    // Writing an object again moves it to the version that is stored now.
+    if object == *live && !versions::is_outdated(&scope.kind, &entry.value) && !goes {
         return Ok(Some(object));
     }
     let write = if goes {
         Write::delete(key, entry.modified)
     } else {
-        Write::update(key, entry.modified, storage::encode(&scope.kind, &object)?)
+        Write::update(key, entry.modified, storage::encode(&scope.api, &scope.kind, &object).await?)
     };
     match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {

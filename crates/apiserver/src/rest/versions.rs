@@ -4,21 +4,29 @@ use serde_json::{Map, Value};
 use windlass_schema::Kind;
 
 use super::autoscaler;
-use crate::{ApiError, crd::resource, registry::Served};
+use crate::{ApiError, crd::resource, registry::Served, webhook::Webhooks};
 
 /// The group under which objects of `kind` are stored: both kinds of events share one place.
 pub(crate) fn storage_group(kind: &Kind) -> &str {
     if is_new_event(kind) { "" } else { &kind.group }
 }
 
-/// A stored object in the version of `kind`.
+/// Stored objects in the version of `kind`.
 ///
 /// # Errors
 /// Those of the conversion of custom kinds.
-pub(crate) fn from_storage(kind: &Served, mut object: Value) -> Result<Value, ApiError> {
+pub(crate) async fn from_storage(
+    webhooks: &Webhooks,
+    kind: &Served,
+    objects: Vec<Value>,
+) -> Result<Vec<Value>, ApiError> {
     if let Some(custom) = kind.custom() {
-        return resource::from_storage(kind, custom, object);
+        return resource::from_storage(webhooks, kind, custom, objects).await;
     }
+    Ok(objects.into_iter().map(|object| builtin_from_storage(kind, object)).collect())
+}
+
+fn builtin_from_storage(kind: &Served, mut object: Value) -> Value {
     if is_new_event(kind) {
         rename(&mut object, |(_, core)| *core, |(new, _)| *new);
     }
@@ -26,16 +34,16 @@ pub(crate) fn from_storage(kind: &Served, mut object: Value) -> Result<Value, Ap
         autoscaler::to_old(&mut object);
     }
     stamp(&mut object, kind.api_version(), &kind.kind().kind);
-    Ok(object)
+    object
 }
 
 /// An object of `kind` in the version that is stored.
 ///
 /// # Errors
 /// Those of the conversion of custom kinds.
-pub(crate) fn to_storage(kind: &Served, mut object: Value) -> Result<Value, ApiError> {
+pub(crate) async fn to_storage(webhooks: &Webhooks, kind: &Served, mut object: Value) -> Result<Value, ApiError> {
     if let Some(custom) = kind.custom() {
-        return resource::to_storage(kind, custom, object);
+        return resource::to_storage(webhooks, kind, custom, object).await;
     }
     if is_new_event(kind) {
         rename(&mut object, |(new, _)| *new, |(_, core)| *core);
@@ -52,8 +60,25 @@ pub(crate) fn to_storage(kind: &Served, mut object: Value) -> Result<Value, ApiE
 ///
 /// # Errors
 /// Those of the conversion of custom kinds.
-pub(crate) async fn convert(from: &Served, to: &Served, object: Value) -> Result<Value, ApiError> {
-    from_storage(to, to_storage(from, object)?)
+pub(crate) async fn convert(webhooks: &Webhooks, from: &Served, to: &Served, object: Value) -> Result<Value, ApiError> {
+    if let Some(custom) = from.custom() {
+        // Straight there: a detour by the stored version would be a second call.
+        return Ok(resource::from_storage(webhooks, to, custom, vec![object]).await?.remove(0));
+    }
+    let stored = to_storage(webhooks, from, object).await?;
+    Ok(builtin_from_storage(to, stored))
+}
+
+/// Whether a stored object is not in the version that is stored now.
+pub(crate) fn is_outdated(kind: &Served, stored: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Version {
+        api_version: String,
+    }
+    let Some(custom) = kind.custom() else { return false };
+    let found = serde_json::from_slice::<Version>(stored);
+    found.is_ok_and(|found| found.api_version != resource::storage_version(kind, custom))
 }
 
 /// Whether objects of `kind` are stored just as they are shown.
@@ -108,20 +133,21 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn both_kinds_of_events_are_one() {
+    #[tokio::test]
+    async fn both_kinds_of_events_are_one() {
+        let webhooks = Webhooks::new(windlass_store::Store::in_memory());
         let served = |group| Served::builtin(builtin().find(group, "v1", "events").unwrap().clone());
         let (new, core) = (&served("events.k8s.io"), &served(""));
         let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "n", "regarding": {"name": "x"},
             "reportingController": "c", "action": "a"});
-        let stored = to_storage(new, event.clone()).unwrap();
+        let stored = to_storage(&webhooks, new, event.clone()).await.unwrap();
         assert_eq!(
             stored,
             json!({"apiVersion": "v1", "kind": "Event", "message": "n", "involvedObject": {"name": "x"},
             "reportingComponent": "c", "action": "a"})
         );
-        assert_eq!(from_storage(core, stored.clone()).unwrap(), stored);
-        assert_eq!(from_storage(new, stored).unwrap(), event);
+        assert_eq!(builtin_from_storage(core, stored.clone()), stored);
+        assert_eq!(builtin_from_storage(new, stored), event);
         assert_eq!(super::super::prefix(new, "a"), super::super::prefix(core, "a"));
     }
 }

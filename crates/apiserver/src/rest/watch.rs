@@ -18,7 +18,7 @@ use super::{
     render,
     scope::Scope,
     splice::with_version,
-    storage::{decode, decode_at, prefix},
+    storage::{decode, decode_all, decode_at, prefix},
     versions::is_stored_as_shown,
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Stream {
         let watch = store.watch(&key_prefix, snapshot.revision()).map_err(ApiError::internal)?;
         let mut stream = Self::new(scope, options, watch);
         if stream.options.initial_events != Some(false) {
-            stream.add_present(&snapshot, &key_prefix)?;
+            stream.add_present(&snapshot, &key_prefix).await?;
         }
         Ok(stream)
     }
@@ -125,9 +125,9 @@ impl Stream {
     }
 
     /// Everything that is there now, and the mark after it for clients that asked for it.
-    fn add_present(&mut self, snapshot: &Snapshot, key_prefix: &str) -> Result<(), ApiError> {
-        for (_, entry) in snapshot.range(key_prefix, None) {
-            let object = decode(&self.kind, entry)?;
+    async fn add_present(&mut self, snapshot: &Snapshot, key_prefix: &str) -> Result<(), ApiError> {
+        let entries = snapshot.range(key_prefix, None).map(|(_, entry)| (&entry.value, entry.modified));
+        for object in decode_all(&self.scope.api, &self.kind, entries).await? {
             if self.selects(&object) {
                 self.push("ADDED", object)?;
             }
@@ -145,7 +145,7 @@ impl Stream {
         while self.pending.is_empty() && !self.is_over {
             let scope = Arc::clone(&self.scope);
             tokio::select! {
-                event = self.watch.next() => self.take(event),
+                event = self.watch.next() => self.take(event).await,
                 () = sleep_until(self.next_bookmark) => self.add_bookmark(),
                 () = sleep_until(self.deadline) => {
                     self.add_bookmark();
@@ -160,11 +160,11 @@ impl Stream {
         (!chunk.is_empty()).then(|| chunk.freeze())
     }
 
-    fn take(&mut self, event: Result<Arc<Event>, WatchError>) {
+    async fn take(&mut self, event: Result<Arc<Event>, WatchError>) {
         let mut next = Some(event);
         while let Some(event) = next {
             let result = match event {
-                Ok(event) => self.follow(&event),
+                Ok(event) => self.follow(&event).await,
                 Err(WatchError::Lagged) => {
                     Err(ApiError::expired("the watch fell too far behind; list again and watch from there"))
                 }
@@ -206,12 +206,13 @@ impl Stream {
     }
 
     /// Turns a change into the event that this client sees: objects enter and leave what it selects.
-    fn follow(&mut self, event: &Event) -> Result<(), ApiError> {
+    async fn follow(&mut self, event: &Event) -> Result<(), ApiError> {
         if self.passes() && self.pass(event) {
             return Ok(());
         }
+        let scope = Arc::clone(&self.scope);
         let after = match &event.entry {
-            Some(entry) => Some(decode(&self.kind, entry)?).filter(|object| self.selects(object)),
+            Some(entry) => Some(decode(&scope.api, &self.kind, entry).await?).filter(|object| self.selects(object)),
             None => None,
         };
         // Where everything is selected, what an object was before does not matter.
@@ -223,7 +224,8 @@ impl Stream {
         };
         let before = match &event.previous {
             Some(entry) => {
-                Some(decode_at(&self.kind, &entry.value, event.revision)?).filter(|object| self.selects(object))
+                let object = decode_at(&scope.api, &self.kind, &entry.value, event.revision).await?;
+                Some(object).filter(|object| self.selects(object))
             }
             None => None,
         };

@@ -7,3 +7,4 @@ mod trust;
 
 pub(crate) use client::Webhooks;
 pub(crate) use destination::ClientConfig;
+pub(crate) use trust::check_bundle;

@@ -17,7 +17,7 @@ use rustls::{
 
 /// Why nobody can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TrustError {
+pub(crate) enum TrustError {
     #[error("unable to load root certificates: {0}")]
     Bundle(String),
     #[error("no root certificates: {0}")]
@@ -26,10 +26,7 @@ pub(super) enum TrustError {
 
 /// The TLS side of a client that trusts `ca_bundle`, PEM in base64, or else what the system trusts.
 pub(super) fn tls(ca_bundle: Option<&str>) -> Result<ClientConfig, TrustError> {
-    let named = match ca_bundle {
-        Some(bundle) if !bundle.is_empty() => certificates(bundle)?,
-        _ => Vec::new(),
-    };
+    let named = ca_bundle.map(certificates).transpose()?.unwrap_or_default();
     let roots = if named.is_empty() { system_roots() } else { roots(&named)? };
     let provider = Arc::new(ring::default_provider());
     let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
@@ -40,9 +37,21 @@ pub(super) fn tls(ca_bundle: Option<&str>) -> Result<ClientConfig, TrustError> {
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
+/// Whether a `caBundle` can be used.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_bundle(ca_bundle: &str) -> Result<(), TrustError> {
+    roots(&certificates(ca_bundle)?).map(|_| ())
+}
+
+/// The certificates of a bundle; one of white space stands for none, as some write it to be filled in later.
 fn certificates(ca_bundle: &str) -> Result<Vec<CertificateDer<'static>>, TrustError> {
     let pem = base64::engine::general_purpose::STANDARD.decode(ca_bundle);
     let pem = pem.map_err(|error| TrustError::Bundle(error.to_string()))?;
+    if pem.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
     let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     match found.map_err(|error| TrustError::Bundle(error.to_string()))? {
         none if none.is_empty() => Err(TrustError::Bundle("the caBundle holds no certificate".to_owned())),

@@ -98,7 +98,8 @@ fn resources(list: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn client_config(config: &At<'_>, errors: &mut Vec<FieldError>) {
+/// Checks where a webhook is.
+pub(super) fn client_config(config: &At<'_>, errors: &mut Vec<FieldError>) {
     let (url, service) = (config.member("url"), config.member("service"));
     if url.value.is_null() == service.value.is_null() {
         errors.push(config.missing("exactly one of url or service is required"));
@@ -110,7 +111,7 @@ fn client_config(config: &At<'_>, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the address of a webhook.
-pub(super) fn webhook_url(url: &At<'_>, errors: &mut Vec<FieldError>) {
+fn webhook_url(url: &At<'_>, errors: &mut Vec<FieldError>) {
     let mut refuse = |value: &str, detail: String| {
         errors.push(FieldError::invalid(url.path.clone(), value, detail));
     };
@@ -137,7 +138,7 @@ pub(super) fn webhook_url(url: &At<'_>, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks the Service of a webhook.
-pub(super) fn webhook_service(service: &At<'_>, errors: &mut Vec<FieldError>) {
+fn webhook_service(service: &At<'_>, errors: &mut Vec<FieldError>) {
     required(&service.member("name"), errors);
     required(&service.member("namespace"), errors);
     port(&service.member("port"), errors);

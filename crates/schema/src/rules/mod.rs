@@ -62,6 +62,13 @@ pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Fi
     errors
 }
 
+/// Checks where a webhook is: the `clientConfig` at `path`.
+pub fn validate_webhook_client(path: &str, config: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    admission::client_config(&At { path: path.to_owned(), value: config }, &mut errors);
+    errors
+}
+
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
