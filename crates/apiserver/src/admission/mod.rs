@@ -15,6 +15,7 @@ mod namespace;
 mod plugin;
 mod pod;
 mod priority;
+mod quota;
 mod registrations;
 mod reinvocation;
 mod review;
@@ -34,6 +35,7 @@ use hooks::Hooks;
 use reinvocation::Reinvocation;
 
 pub use plugin::{Plugin, Plugins, UnknownPlugin};
+pub(crate) use quota::{Charge, prefix as quota_prefix};
 pub use review::{ObjectKind, Operation, Review};
 
 /// The chain of plugins.
