@@ -16,6 +16,7 @@ mod node;
 mod plugin;
 mod pod;
 mod priority;
+mod quota;
 mod registrations;
 mod reinvocation;
 mod review;
@@ -35,6 +36,7 @@ use hooks::Hooks;
 use reinvocation::Reinvocation;
 
 pub use plugin::{Plugin, Plugins, UnknownPlugin};
+pub(crate) use quota::{Charge, prefix as quota_prefix};
 pub use review::{ObjectKind, Operation, Review};
 
 /// The chain of plugins.
