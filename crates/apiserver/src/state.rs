@@ -11,7 +11,7 @@ use windlass_store::Store;
 use crate::{
     Body, NodeProxy,
     address::AddressRange,
-    admission::{Admission, Plugins},
+    admission::{Admission, Plugins, keep_status},
     auth::{Auth, Peer, rbac::keep_aggregated},
     crd, handler,
     openapi::OpenApi,
@@ -91,6 +91,7 @@ impl Api {
         let (store, stop) = (api.store().clone(), api.shutdown().clone());
         tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
         tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
+        tokio::spawn(keep_status(store.clone(), stop.clone()));
         tokio::spawn(upkeep::run(store, stop));
         api
     }
