@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     Api, ApiError, Body, Subject,
     auth::{Peer, User},
-    codec::{Accept, Form, Transform, full, respond},
+    codec::{Accept, Transform, full, respond},
     discovery,
     request::{RequestInfo, Verb},
     rest,
@@ -37,15 +37,35 @@ async fn answer(
 ) -> Result<Response<Body>, ApiError> {
     let user = api.auth().authenticate(peer, request.headers())?;
     let method = request.method().as_str().to_ascii_lowercase();
+    let flow = api.flows().classify(&user, &info.attributes(&method));
+    let Some(flow) = flow else { return authorized(api, user, info, request).await };
+    let headers = request.headers().clone();
+    // Held until the answer begins: watches and logs go on without a seat.
+    let answered = match flow.seat().await {
+        Ok(_seat) => authorized(api, user, info, request).await,
+        Err(full) => Err(full),
+    };
+    let mut response = answered.unwrap_or_else(|error| failure(&error, &headers, info));
+    flow.mark(response.headers_mut());
+    Ok(response)
+}
+
+async fn authorized(
+    api: &Api,
+    user: User,
+    info: &RequestInfo,
+    request: Request<Body>,
+) -> Result<Response<Body>, ApiError> {
+    let method = request.method().as_str().to_ascii_lowercase();
     api.auth().authorize(&user, &info.attributes(&method))?;
-    if info.resource.is_some() {
-        return rest::handle(api, user, info, request).await;
+    match info.resource {
+        Some(_) => rest::handle(api, user, info, request).await,
+        None => outside(api, info, request.headers()),
     }
-    outside(api, &user, info, request.headers())
 }
 
 /// Answers a path outside of the resource tree.
-fn outside(api: &Api, _user: &User, info: &RequestInfo, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
+fn outside(api: &Api, info: &RequestInfo, headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
     if !matches!(info.method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed(Subject { group: "", resource: &info.path }, info.method.as_str()));
     }
@@ -80,7 +100,7 @@ fn failure(error: &ApiError, headers: &HeaderMap, info: &RequestInfo) -> Respons
         tracing::warn!(path = info.path, code = error.code.as_u16(), message = error.message, "a request failed");
     }
     let accept = Accept::new(headers, &info.query).unwrap_or(Accept::JSON);
-    let accept = Accept { transform: Transform::None, form: Form::Json, ..accept };
+    let accept = Accept { transform: Transform::None, ..accept };
     let mut response = respond(error.code, &error.status(), &accept);
     if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after_seconds) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -2,6 +2,7 @@
 
 mod address;
 pub mod admission;
+mod aggregation;
 pub mod auth;
 pub mod bootstrap;
 mod cel;
@@ -9,6 +10,7 @@ mod codec;
 mod crd;
 mod discovery;
 mod error;
+mod flow;
 mod handler;
 mod jsonpath;
 mod object;

@@ -1,10 +1,16 @@
 //! The API server as a value: everything that requests share.
 
-use std::{fmt, ops::RangeInclusive, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::RangeInclusive,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use windlass_store::Store;
 
@@ -12,8 +18,11 @@ use crate::{
     Body, NodeProxy,
     address::AddressRange,
     admission::{Admission, Plugins, keep_status},
+    aggregation,
     auth::{Auth, Peer, rbac::keep_aggregated},
-    crd, handler,
+    crd,
+    flow::{self, Flows},
+    handler,
     openapi::OpenApi,
     registry::Registry,
     system::System,
@@ -75,11 +84,17 @@ struct Inner {
     webhooks: Arc<Webhooks>,
     system: System,
     openapi: OpenApi,
+    flows: Arc<Flows>,
     config: Config,
     shutdown: CancellationToken,
     /// Held from the choice of an address or port until the object that has it is stored.
     allocation: Arc<Mutex<()>>,
+    /// Held from the look at the quotas of a namespace until the object that they are charged for is stored.
+    quota_turns: [Mutex<()>; QUOTA_TURNS],
 }
+
+/// How many namespaces can have their quotas charged at the same time.
+const QUOTA_TURNS: usize = 16;
 
 impl Api {
     /// The API over `store`, with the kinds of the definitions in it.
@@ -92,12 +107,15 @@ impl Api {
         tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
         tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
         tokio::spawn(keep_status(store.clone(), stop.clone()));
+        tokio::spawn(aggregation::keep(store.clone(), Arc::clone(api.registry()), stop.clone()));
+        tokio::spawn(flow::keep(store.clone(), Arc::clone(&api.0.flows), stop.clone()));
         tokio::spawn(upkeep::run(store, stop));
         api
     }
 
     fn idle(store: Store, auth: Auth, config: Config) -> Self {
         let registry = Arc::new(Registry::new());
+        let flows = Arc::new(Flows::new(&store.snapshot()));
         crd::restore(&store.snapshot(), &registry);
         let auth = Arc::new(auth);
         let webhooks = Arc::new(Webhooks::new(store.clone()));
@@ -116,9 +134,11 @@ impl Api {
             webhooks,
             system: System::default(),
             openapi: OpenApi::default(),
+            flows,
             config,
             shutdown: CancellationToken::new(),
             allocation: Arc::default(),
+            quota_turns: std::array::from_fn(|_| Mutex::default()),
         }))
     }
 
@@ -159,6 +179,10 @@ impl Api {
         &self.0.system
     }
 
+    pub(crate) fn flows(&self) -> &Flows {
+        &self.0.flows
+    }
+
     pub(crate) fn openapi(&self) -> &OpenApi {
         &self.0.openapi
     }
@@ -175,6 +199,14 @@ impl Api {
 
     pub(crate) fn node_proxy(&self) -> Option<&Arc<dyn NodeProxy>> {
         self.0.config.node_proxy.as_ref()
+    }
+
+    /// Keeps others from charging the quotas of `namespace`.
+    pub(crate) async fn quota_turn(&self, namespace: &str) -> MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        namespace.hash(&mut hasher);
+        let turn = usize::try_from(hasher.finish() % QUOTA_TURNS as u64).expect("less than the number of turns");
+        self.0.quota_turns[turn].lock().await
     }
 
     /// Keeps others from choosing an address or port.

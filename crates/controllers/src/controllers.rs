@@ -9,8 +9,8 @@ use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
 use crate::{
-    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, pod_gc, replicaset,
-    scheduler, service_account, statefulset,
+    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, pod_gc, quota,
+    replicaset, scheduler, service_account, statefulset,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -63,13 +63,16 @@ impl Controllers {
 
     fn add_housekeeping(&self, manager: &mut Manager) {
         let has = |name| self.set.has(name);
-        if has(Name::GarbageCollector) || has(Name::Namespace) {
+        if has(Name::GarbageCollector) || has(Name::Namespace) || has(Name::ResourceQuota) {
             let kinds = Kinds::new(manager);
             if has(Name::GarbageCollector) {
                 garbage::add(manager, &kinds);
             }
             if has(Name::Namespace) {
                 namespace::add(manager, &kinds);
+            }
+            if has(Name::ResourceQuota) {
+                quota::add(manager, &kinds);
             }
         }
         if has(Name::ServiceAccount) {

@@ -22,6 +22,7 @@ mod percent;
 mod pod_gc;
 mod pods;
 mod quantity;
+mod quota;
 mod recheck;
 mod replicaset;
 mod revisions;

@@ -13,6 +13,8 @@ pub enum Name {
     ServiceAccount,
     /// Publishes the certificate authority in every namespace.
     RootCa,
+    /// Counts what ResourceQuotas limit.
+    ResourceQuota,
     /// Keeps the number of Pods of ReplicaSets.
     ReplicaSet,
     /// Keeps the number of Pods of ReplicationControllers.
@@ -49,9 +51,9 @@ impl Set {
         Self::default()
     }
 
-    /// Garbage collection, namespaces and what every namespace has.
+    /// Garbage collection, namespaces, what every namespace has, and quotas.
     pub fn gc() -> Self {
-        Self([Name::GarbageCollector, Name::Namespace, Name::ServiceAccount, Name::RootCa].into())
+        Self([Name::GarbageCollector, Name::Namespace, Name::ServiceAccount, Name::RootCa, Name::ResourceQuota].into())
     }
 
     /// All controllers for a cluster with a node.

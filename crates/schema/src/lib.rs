@@ -16,6 +16,7 @@ mod node;
 pub mod protobuf;
 mod prune;
 pub mod quantity;
+pub mod quota;
 mod rules;
 mod schema;
 mod selectable;

@@ -11,37 +11,120 @@ const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 /// The suffixes of binary amounts, from 1024¹.
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Format {
+    #[default]
     Decimal,
     Exponent,
     Binary,
+}
+
+/// An exact amount that remembers how it was written, so that sums look like what they were made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quantity {
+    nanos: i128,
+    format: Format,
+}
+
+impl Quantity {
+    /// Reads a quantity. `None` when `text` is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse(text).map(|(nanos, format)| Self { nanos, format })
+    }
+
+    /// So many whole units.
+    pub fn units(units: usize) -> Self {
+        let nanos = i128::try_from(units).unwrap_or(UNITS_MAX) * NANOS_PER_UNIT;
+        Self { nanos, format: Format::Decimal }
+    }
+
+    /// The amount in billionths of a unit.
+    pub fn nanos(self) -> i128 {
+        self.nanos
+    }
+
+    /// The amount, rounded up to whole units.
+    #[must_use]
+    pub fn round_up(self) -> Self {
+        let units = self.nanos.div_euclid(NANOS_PER_UNIT) + i128::from(self.nanos.rem_euclid(NANOS_PER_UNIT) != 0);
+        Self { nanos: units * NANOS_PER_UNIT, ..self }
+    }
+
+    fn joined(self, other: Self, nanos: i128) -> Self {
+        // Nothing has no form of its own.
+        let format = if self.nanos == 0 { other.format } else { self.format };
+        Self { nanos, format }
+    }
+}
+
+impl std::ops::Add for Quantity {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.joined(other, self.nanos.saturating_add(other.nanos))
+    }
+}
+
+impl std::ops::Sub for Quantity {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self.joined(other, self.nanos.saturating_sub(other.nanos))
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&written(self.nanos, self.format))
+    }
 }
 
 /// The canonical way to write the quantity `text`: no fraction, the largest suffix that keeps it exact.
 ///
 /// `None` when `text` is no quantity.
 pub fn canonical(text: &str) -> Option<String> {
-    let (nanos, format) = parse(text)?;
+    Quantity::parse(text).map(|quantity| quantity.to_string())
+}
+
+fn written(nanos: i128, format: Format) -> String {
     if nanos == 0 {
-        return Some("0".to_owned());
+        return "0".to_owned();
     }
     let is_small = nanos.abs() < 1024 * NANOS_PER_UNIT;
-    let binary = format == Format::Binary && !is_small && nanos % NANOS_PER_UNIT == 0;
-    if binary {
-        return Some(binary_text(nanos / NANOS_PER_UNIT));
+    if format == Format::Binary && !is_small && nanos % NANOS_PER_UNIT == 0 {
+        return binary_text(nanos / NANOS_PER_UNIT);
     }
     let mut amount = nanos;
-    let mut exponent = -9;
+    let mut exponent = -9_i32;
     while amount % 1000 == 0 && (exponent < 18 || format == Format::Exponent) {
         amount /= 1000;
         exponent += 3;
     }
-    Some(match (format, exponent) {
+    match (format, exponent) {
         (Format::Exponent, 0) => amount.to_string(),
         (Format::Exponent, _) => format!("{amount}e{exponent}"),
-        _ => format!("{amount}{}", DECIMAL[usize::try_from((exponent + 9) / 3).ok()?]),
-    })
+        _ => format!("{amount}{}", DECIMAL[usize::try_from((exponent + 9) / 3).unwrap_or(DECIMAL.len() - 1)]),
+    }
 }
 
 /// The amount in billionths of a unit, rounded up where it is finer. `None` when `text` is no quantity.
@@ -174,6 +257,18 @@ mod tests {
         check("100m", "100m");
         check("0.0001", "1m");
         check("1500001u", "1501m");
+    }
+
+    #[test]
+    fn sums_look_like_their_parts() {
+        let sum = |a: &str, b: &str| (Quantity::parse(a).unwrap() + Quantity::parse(b).unwrap()).to_string();
+        assert_eq!(sum("0", "252Mi"), "252Mi");
+        assert_eq!(sum("252Mi", "4Mi"), "256Mi");
+        assert_eq!(sum("500m", "0.5"), "1");
+        assert_eq!((Quantity::parse("1Gi").unwrap() - Quantity::parse("512Mi").unwrap()).to_string(), "512Mi");
+        assert_eq!(Quantity::parse("1500m").unwrap().round_up().to_string(), "2");
+        assert!(Quantity::parse("1000m") == Quantity::parse("1"));
+        assert!(Quantity::parse("1Ki") > Quantity::parse("1k"));
     }
 
     #[test]

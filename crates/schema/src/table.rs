@@ -51,7 +51,8 @@ impl Table {
         let member = self.kinds.iter().find(|known| known.version == version && known.group == group);
         let package = member.and_then(|known| known.definition.rsplit_once('.')).map(|(package, _)| package);
         // The options of a delete belong to the group and version of what is deleted.
-        let shared = kind == "DeleteOptions" || (version == "v1" && matches!(group, "" | "meta.k8s.io"));
+        let shared = kind == "DeleteOptions"
+            || matches!((group, version), ("" | "meta.k8s.io", "v1") | ("meta.k8s.io", "v1beta1"));
         let meta = shared.then_some(META_PACKAGE);
         let names = package.into_iter().chain(meta).map(|package| format!("{package}.{kind}"));
         names.into_iter().find(|name| crate::structs::find(name).is_some() || definition(name).is_some())

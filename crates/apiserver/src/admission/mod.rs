@@ -13,10 +13,12 @@ mod hooks;
 mod limit_range;
 mod matching;
 mod namespace;
+mod node;
 mod plugin;
 mod pod;
 mod policies;
 mod priority;
+mod quota;
 mod registrations;
 mod reinvocation;
 mod review;
@@ -41,6 +43,7 @@ use policies::authority;
 pub(crate) use policies::keep_status;
 
 pub use plugin::{Plugin, Plugins, UnknownPlugin};
+pub(crate) use quota::{Charge, prefix as quota_prefix};
 pub use review::{ObjectKind, Operation, Review};
 
 /// The chain of plugins.
@@ -117,6 +120,9 @@ impl Admission {
         }
         if self.plugins.has(Plugin::StorageObjectInUseProtection) {
             storage::protect(review);
+        }
+        if self.plugins.has(Plugin::TaintNodesByCondition) {
+            node::taint_new(review);
         }
         Ok(())
     }

@@ -17,8 +17,12 @@ pub enum Plugin {
     Priority,
     /// Claims get the default storage class.
     DefaultStorageClass,
+    /// What a namespace may use in all. Quotas are in force once a controller has counted what is there.
+    ResourceQuota,
     /// Volumes and claims go only when nobody uses them; needs the controllers that see to it.
     StorageObjectInUseProtection,
+    /// New nodes are kept free of Pods until they are ready; needs the controller that sees to it.
+    TaintNodesByCondition,
 }
 
 impl std::str::FromStr for Plugin {
@@ -32,7 +36,9 @@ impl std::str::FromStr for Plugin {
             "DefaultTolerationSeconds" => Plugin::DefaultTolerationSeconds,
             "Priority" => Plugin::Priority,
             "DefaultStorageClass" => Plugin::DefaultStorageClass,
+            "ResourceQuota" => Plugin::ResourceQuota,
             "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
+            "TaintNodesByCondition" => Plugin::TaintNodesByCondition,
             _ => return Err(UnknownPlugin(name.to_owned())),
         })
     }
@@ -50,8 +56,13 @@ pub struct Plugins(BTreeSet<Plugin>);
 impl Default for Plugins {
     /// All that work without a controller.
     fn default() -> Self {
-        use Plugin::{DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
-        Plugins([NamespaceLifecycle, LimitRanger, DefaultTolerationSeconds, Priority, DefaultStorageClass].into())
+        use Plugin::{
+            DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority, ResourceQuota,
+        };
+        Plugins(
+            [NamespaceLifecycle, LimitRanger, DefaultTolerationSeconds, Priority, DefaultStorageClass, ResourceQuota]
+                .into(),
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! The objects that every cluster starts with: namespaces, RBAC policy, priority classes, the `kubernetes` Service.
 
+mod flows;
 mod objects;
 mod policy;
 mod reconcile;
@@ -9,7 +10,10 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use windlass_store::{CommitError, Snapshot, Store, Write};
 
-use crate::object::{self, Object};
+use crate::{
+    aggregation,
+    object::{self, Object},
+};
 
 /// How often a start tries again when somebody else writes at the same time.
 const ATTEMPTS_MAX: usize = 10;
@@ -39,6 +43,11 @@ pub async fn bootstrap(store: &Store, bootstrap: &Bootstrap) -> Result<(), Commi
     store.commit(writes(&store.snapshot(), bootstrap)).await.map(drop)
 }
 
+/// The writes that bring back flow schemas and priority levels that were deleted or damaged.
+pub(crate) fn flow_writes(snapshot: &Snapshot) -> Vec<Write> {
+    flows::flows().into_iter().filter_map(|wanted| write(snapshot, wanted)).collect()
+}
+
 /// An object that should be there, and how one that is there already is treated.
 struct Wanted {
     key: String,
@@ -49,7 +58,10 @@ struct Wanted {
 fn writes(snapshot: &Snapshot, bootstrap: &Bootstrap) -> Vec<Write> {
     let mut wanted = objects::objects(bootstrap);
     wanted.extend(policy::policy());
-    wanted.into_iter().filter_map(|wanted| write(snapshot, wanted)).collect()
+    wanted.extend(flows::flows());
+    let mut writes: Vec<Write> = wanted.into_iter().filter_map(|wanted| write(snapshot, wanted)).collect();
+    writes.extend(aggregation::builtin_writes(snapshot));
+    writes
 }
 
 fn write(snapshot: &Snapshot, wanted: Wanted) -> Option<Write> {

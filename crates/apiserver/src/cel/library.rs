@@ -154,7 +154,7 @@ fn expanded(call: &Call<'_, '_>, name: &str) -> Outcome {
             let CelValue::Opaque(opaque) = &subject else { return Err(ExecutionError::NoSuchOverload) };
             let optional = opaque.downcast_ref::<OptionalValue>().ok_or(ExecutionError::NoSuchOverload)?;
             let Some(value) = optional.value() else { return Ok(subject) };
-            let result = bound(call, &[value.clone()])?;
+            let result = bound(call, std::slice::from_ref(value))?;
             Ok(if name == "optMap" { engine::optional(Some(result)) } else { result })
         }
         _ => Err(ExecutionError::UndeclaredReference(Arc::new(name.to_owned()))),

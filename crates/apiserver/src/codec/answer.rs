@@ -9,6 +9,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY},
 };
 use serde_json::Value;
+use windlass_schema::protobuf;
 
 use super::{Accept, Body, Form, full};
 
@@ -18,6 +19,7 @@ const GZIP_BYTES_MIN: usize = 128 << 10;
 /// The answer that carries `value`.
 pub(crate) fn respond(status: StatusCode, value: &Value, accept: &Accept) -> Response<Body> {
     let (content_type, text) = match accept.form {
+        Form::Protobuf => protobuf_or_json(value),
         Form::Yaml => ("application/yaml", yaml(value)),
         Form::Json if accept.pretty => ("application/json", pretty(value)),
         Form::Json => ("application/json", json_bytes(value)),
@@ -38,6 +40,17 @@ pub(crate) fn respond(status: StatusCode, value: &Value, accept: &Accept) -> Res
     };
     *response.body_mut() = full(text);
     response
+}
+
+/// What has no protobuf form is sent as JSON; clients read the type of the answer.
+fn protobuf_or_json(value: &Value) -> (&'static str, Bytes) {
+    match protobuf::encode(value) {
+        Ok(bytes) => (protobuf::CONTENT_TYPE, bytes.into()),
+        Err(error) => {
+            tracing::debug!(%error, "an answer that was wanted as protobuf is JSON");
+            ("application/json", json_bytes(value))
+        }
+    }
 }
 
 /// `value` as compact JSON.

@@ -2,9 +2,15 @@
 
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
-use windlass_store::{CommitError, Entry, Write};
+use windlass_store::{Entry, Write};
 
-use super::{input, ownership, prepare, scope::Scope, storage, update::Changed};
+use super::{
+    commit::{self, Outcome, Transition},
+    input, ownership, prepare,
+    scope::Scope,
+    storage,
+    update::Changed,
+};
 use crate::{
     ApiError,
     admission::Operation,
@@ -61,22 +67,24 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
 
 async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
+    let transition = Transition { object: &object, old: &Value::Null };
     if scope.options.dry_run {
+        commit::check(scope, transition)?;
         return match scope.api.store().snapshot().get(&key) {
             Some(entry) => Err(taken(scope, object.name(), Some(entry))),
             None => Ok(object),
         };
     }
-    let bytes = storage::encode(&scope.api, &scope.kind, &object).await?;
-    match scope.api.store().commit(vec![Write::create(&key, bytes)]).await {
-        Ok(revision) => {
+    if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
+        return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
+    }
+    let write = Write::create(&key, storage::encode(&scope.api, &scope.kind, &object).await?);
+    match commit::commit(scope, transition, write).await? {
+        Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
         }
-        Err(CommitError::Precondition { .. }) => {
-            Err(taken(scope, object.name(), scope.api.store().snapshot().get(&key)))
-        }
-        Err(error) => Err(storage::store_error(error)),
+        Outcome::Clash => Err(taken(scope, object.name(), scope.api.store().snapshot().get(&key))),
     }
 }
 

@@ -3,6 +3,7 @@
 mod autoscaler;
 mod binding;
 mod collection;
+mod commit;
 mod conform;
 mod continue_token;
 mod create;

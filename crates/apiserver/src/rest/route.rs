@@ -28,6 +28,7 @@ pub(crate) async fn handle(
     let resource = info.resource.clone().expect("the caller looked");
     let kind = api.registry().lookup(&resource.group, &resource.version, &resource.resource);
     let kind = kind.ok_or_else(ApiError::no_such_path)?;
+    let negotiate = if kind.custom().is_some() { Accept::of_custom } else { Accept::new };
     let scope = Scope {
         api: api.clone(),
         kind,
@@ -35,7 +36,7 @@ pub(crate) async fn handle(
         request: resource,
         query: info.query.clone(),
         headers: request.headers().clone(),
-        accept: Accept::new(request.headers(), &info.query)?,
+        accept: negotiate(request.headers(), &info.query)?,
         options: WriteOptions::new(&info.query)?,
         warnings: Mutex::default(),
     };

@@ -4,9 +4,10 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use serde_json::Value;
 use windlass_schema::FieldError;
-use windlass_store::{CommitError, Entry, Write};
+use windlass_store::{Entry, Write};
 
 use super::{
+    commit::{self, Outcome, Transition},
     create, input, ownership, prepare,
     scope::Scope,
     storage, versions,
@@ -174,9 +175,13 @@ async fn store(
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
+    let transition = Transition { object: &object, old: live };
+    if scope.options.dry_run {
+        commit::check(scope, transition)?;
+        return Ok(Some(object));
+    }
     // Writing an object again moves it to the version that is stored now.
-    let is_same = object == *live && !versions::is_outdated(&scope.kind, &entry.value);
-    if scope.options.dry_run || (is_same && !goes) {
+    if object == *live && !versions::is_outdated(&scope.kind, &entry.value) && !goes {
         return Ok(Some(object));
     }
     let write = if goes {
@@ -184,12 +189,11 @@ async fn store(
     } else {
         Write::update(key, entry.modified, storage::encode(&scope.api, &scope.kind, &object).await?)
     };
-    match scope.api.store().commit(vec![write]).await {
-        Ok(revision) => {
+    match commit::commit(scope, transition, write).await? {
+        Outcome::Stored(revision) => {
             object.set_meta("resourceVersion", revision.to_string());
             Ok(Some(object))
         }
-        Err(CommitError::Precondition { .. }) => Ok(None),
-        Err(error) => Err(storage::store_error(error)),
+        Outcome::Clash => Ok(None),
     }
 }

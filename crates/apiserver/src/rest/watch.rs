@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, StreamBody};
 use rand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
+use windlass_schema::protobuf;
 use windlass_store::{Event, Revision, Snapshot, Watch, WatchError};
 
 use super::{
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     ApiError,
-    codec::{Body, BoxError, Transform},
+    codec::{Body, BoxError, Form, Transform},
     registry::Served,
 };
 
@@ -50,7 +51,11 @@ pub(crate) async fn watch(scope: &Arc<Scope>) -> Result<Response<Body>, ApiError
         Some((Ok::<_, BoxError>(Frame::data(chunk)), stream))
     });
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let content_type = match scope.accept.form {
+        Form::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        Form::Json | Form::Yaml => "application/json",
+    };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)
 }
 
@@ -130,7 +135,7 @@ impl Stream {
         if self.options.initial_events == Some(true) && self.options.bookmarks {
             let mut bookmark = self.bookmark(snapshot.revision());
             bookmark["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-            self.pending.push_back(frame("BOOKMARK", &bookmark));
+            self.add("BOOKMARK", &bookmark);
         }
         Ok(())
     }
@@ -178,7 +183,10 @@ impl Stream {
 
     /// Whether this client wants all objects just as they are stored.
     fn passes(&self) -> bool {
-        self.scope.accept.transform == Transform::None && self.selects_all() && is_stored_as_shown(&self.kind)
+        self.scope.accept.transform == Transform::None
+            && self.scope.accept.form != Form::Protobuf
+            && self.selects_all()
+            && is_stored_as_shown(&self.kind)
     }
 
     /// The event without reading the object; `false` if that cannot be.
@@ -247,12 +255,16 @@ impl Stream {
 
     fn push(&mut self, event_type: &str, object: Value) -> Result<(), ApiError> {
         let object = render::event(&self.scope, object, std::mem::take(&mut self.first))?;
-        self.pending.push_back(frame(event_type, &object));
+        self.add(event_type, &object);
         Ok(())
     }
 
+    fn add(&mut self, event_type: &str, object: &Value) {
+        self.pending.push_back(frame(self.scope.accept.form, event_type, object));
+    }
+
     fn fail(&mut self, error: &ApiError) {
-        self.pending.push_back(frame("ERROR", &error.status()));
+        self.add("ERROR", &error.status());
         self.is_over = true;
     }
 
@@ -260,7 +272,7 @@ impl Stream {
         self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
         if let Some(revision) = self.watch.progress().filter(|_| self.options.bookmarks) {
             let bookmark = self.bookmark(revision);
-            self.pending.push_back(frame("BOOKMARK", &bookmark));
+            self.add("BOOKMARK", &bookmark);
         }
     }
 
@@ -273,10 +285,23 @@ impl Stream {
     }
 }
 
-fn frame(event_type: &str, object: &Value) -> Bytes {
+fn frame(form: Form, event_type: &str, object: &Value) -> Bytes {
+    if form == Form::Protobuf {
+        return protobuf_frame(event_type, object);
+    }
     let mut text = opening(event_type);
     serde_json::to_writer(&mut text, object).expect("a JSON value can be written");
     closed(text)
+}
+
+fn protobuf_frame(event_type: &str, object: &Value) -> Bytes {
+    match protobuf::encode(object) {
+        Ok(bytes) => protobuf::watch_frame(event_type, &bytes).into(),
+        Err(error) => {
+            let status = protobuf::encode(&ApiError::internal(error).status()).unwrap_or_default();
+            protobuf::watch_frame("ERROR", &status).into()
+        }
+    }
 }
 
 fn opening(event_type: &str) -> Vec<u8> {

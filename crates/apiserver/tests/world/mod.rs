@@ -81,6 +81,12 @@ impl World {
         self.client.clone().call(request).await.unwrap()
     }
 
+    /// The answer to a request with an `Accept` header, before its body is read.
+    pub(crate) async fn open_as(&self, method: &str, path: &str, accept: &str) -> http::Response<Body> {
+        let request = Request::builder().method(method).uri(path).header("accept", accept);
+        self.client.clone().call(request.body(Full::<bytes::Bytes>::default()).unwrap()).await.unwrap()
+    }
+
     /// The answer to a request with an `Accept` header.
     pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
         let request =

@@ -138,6 +138,44 @@ pub fn encode(object: &Value) -> Result<Vec<u8>, EncodeError> {
     Ok([MAGIC, &envelope.into_bytes()].concat())
 }
 
+/// Writes an event of a watch as a frame of its stream: the length as four bytes, then the event, without an envelope.
+/// `object` is an encoded object, with its envelope.
+pub fn watch_frame(event_type: &str, object: &[u8]) -> Vec<u8> {
+    let mut extension = Writer::default();
+    extension.bytes(1, object);
+    let mut event = Writer::default();
+    event.bytes(1, event_type.as_bytes());
+    event.bytes(2, &extension.into_bytes());
+    let event = event.into_bytes();
+    // Objects are limited far below what four bytes can count.
+    let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes()[..], &event].concat()
+}
+
+/// Reads what [`watch_frame`] wrote, after its length: the type and the encoded object.
+///
+/// # Errors
+/// The bytes are malformed.
+pub fn read_watch_event(frame: &[u8]) -> Result<(String, &[u8]), DecodeError> {
+    let (mut event_type, mut object) = (String::new(), &[][..]);
+    let mut reader = Reader::new(frame);
+    while let Some((number, wire)) = reader.next()? {
+        match (number, wire) {
+            (1, Wire::Bytes(name)) => event_type = text(name)?,
+            (2, Wire::Bytes(extension)) => {
+                let mut inner = Reader::new(extension);
+                while let Some((number, wire)) = inner.next()? {
+                    if let (1, Wire::Bytes(raw)) = (number, wire) {
+                        object = raw;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((event_type, object))
+}
+
 /// The struct of a kind: one that carries `apiVersion` and `kind`, which parts of objects do not.
 fn object_struct(api_version: &str, kind: &str) -> Option<&'static Struct> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -210,6 +248,32 @@ mod tests {
         let custom = envelope("example.com/v1", "Memcached", b"");
         assert!(matches!(decode(&custom, None), Err(DecodeError::UnknownKind { .. })));
         assert!(matches!(decode(&envelope("v1", "Pod", &[0xff]), None), Err(DecodeError::Malformed(_))));
+    }
+
+    #[test]
+    fn metadata_alone_and_answers_have_a_form() {
+        for (api_version, kind) in [
+            ("v1", "Status"),
+            ("meta.k8s.io/v1", "PartialObjectMetadata"),
+            ("meta.k8s.io/v1beta1", "PartialObjectMetadata"),
+            ("meta.k8s.io/v1", "PartialObjectMetadataList"),
+        ] {
+            let mut object =
+                serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": {"resourceVersion": "7"}});
+            if kind.ends_with("List") {
+                object["items"] = serde_json::json!([{"metadata": {"name": "a"}}]);
+            }
+            let read = decode(&encode(&object).unwrap(), None).unwrap();
+            assert_eq!(read["metadata"]["resourceVersion"], "7", "{kind}");
+            assert_eq!(read["items"][0]["metadata"]["name"], object["items"][0]["metadata"]["name"]);
+        }
+    }
+
+    #[test]
+    fn events_are_framed() {
+        let frame = watch_frame("ADDED", b"k8s\0object");
+        assert_eq!(frame[..4], u32::try_from(frame.len() - 4).unwrap().to_be_bytes());
+        assert_eq!(read_watch_event(&frame[4..]).unwrap(), ("ADDED".to_owned(), &b"k8s\0object"[..]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
-use super::{admission, limits, selector};
+use super::{admission, limits, quota, selector};
 use crate::{FieldError, Kind, names};
 
 pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
@@ -16,7 +16,7 @@ pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mu
         ("coordination.k8s.io", "Lease") => lease(new, errors),
         ("certificates.k8s.io", "CertificateSigningRequest") => signing_request(new, old, errors),
         ("admissionregistration.k8s.io", _) => admission::check(kind, new, errors),
-        ("", "ResourceQuota") => limits::quota(new, errors),
+        ("", "ResourceQuota") => quota::check(new, old, errors),
         ("", "LimitRange") => limits::limit_range(new, errors),
         ("" | "events.k8s.io", "Event") => event(new, errors),
         ("node.k8s.io", "RuntimeClass") => runtime_class(new, old, errors),

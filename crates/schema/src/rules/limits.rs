@@ -1,4 +1,4 @@
-//! Quotas and limit ranges.
+//! Limit ranges.
 
 use super::cursor::{At, unique};
 use crate::{FieldError, quantity};
@@ -12,14 +12,6 @@ const ORDER: [(&str, [(&str, &str); 2]); 6] = [
     ("default", [("min", "min value"), ("default", "default value")]),
     ("default", [("default", "default value"), ("max", "max value")]),
 ];
-
-pub(super) fn quota(object: &At<'_>, errors: &mut Vec<FieldError>) {
-    for (_, amount) in object.at("spec.hard").entries() {
-        if quantity::nanos(amount.text()).is_some_and(|nanos| nanos < 0) {
-            errors.push(amount.invalid("must be greater than or equal to 0"));
-        }
-    }
-}
 
 pub(super) fn limit_range(object: &At<'_>, errors: &mut Vec<FieldError>) {
     let limits = object.at("spec.limits");

@@ -11,6 +11,7 @@ mod limits;
 mod metadata;
 mod pod;
 mod pod_update;
+mod quota;
 mod selector;
 mod service;
 mod storage;

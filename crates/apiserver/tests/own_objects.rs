@@ -1,0 +1,101 @@
+//! The objects that the server itself looks after.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation is the point of a test")]
+
+mod world;
+
+use serde_json::{Value, json};
+use world::{Events, World};
+
+const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+
+/// Waits until an object of the watch is as wanted.
+async fn until(events: &mut Events, wanted: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let event = events.next().await.unwrap();
+        if wanted(&event) {
+            return event["object"].clone();
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_names_its_flow() {
+    let world = World::new().await;
+    let uid = |object: Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
+    let schemas = world.get(&format!("{FLOWS}/flowschemas")).await.expect(200);
+    assert_eq!(schemas["items"].as_array().unwrap().len(), 11);
+    assert_eq!(
+        world.get(&format!("{FLOWS}/prioritylevelconfigurations")).await.expect(200)["items"].as_array().unwrap().len(),
+        8
+    );
+    for (user, schema, level) in [
+        ("", "exempt", "exempt"),
+        ("ann", "global-default", "global-default"),
+        ("system:serviceaccount:kube-system:x", "kube-system-service-accounts", "workload-high"),
+    ] {
+        let client = if user.is_empty() { None } else { Some(world.user(user)) };
+        let answer = client.as_ref().unwrap_or(&world).get("/api/v1/namespaces/default/pods").await;
+        let schema = uid(world.get(&format!("{FLOWS}/flowschemas/{schema}")).await.expect(200));
+        let level = uid(world.get(&format!("{FLOWS}/prioritylevelconfigurations/{level}")).await.expect(200));
+        assert_eq!(answer.header("x-kubernetes-pf-flowschema-uid"), Some(schema.as_str()), "{user}");
+        assert_eq!(answer.header("x-kubernetes-pf-prioritylevel-uid"), Some(level.as_str()), "{user}");
+    }
+}
+
+#[tokio::test]
+async fn flow_schemas_say_whether_their_level_exists_and_the_mandatory_ones_come_back() {
+    let world = World::new().await;
+    let path = format!("{FLOWS}/flowschemas");
+    let dangling = |status: &'static str| {
+        move |event: &Value| {
+            event["object"]["status"]["conditions"].as_array().is_some_and(|conditions| {
+                conditions.iter().any(|condition| condition["type"] == "Dangling" && condition["status"] == status)
+            })
+        }
+    };
+    let mut events = world.watch(&format!("{path}?watch=1&fieldSelector=metadata.name=mine")).await;
+    let schema = json!({"metadata": {"name": "mine"}, "spec": {"priorityLevelConfiguration": {"name": "none"},
+        "rules": [{"subjects": [{"kind": "User", "user": {"name": "x"}}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]}]}});
+    world.post(&path, &schema).await.expect(201);
+    until(&mut events, dangling("True")).await;
+    let level = json!({"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}});
+    world.post(&format!("{FLOWS}/prioritylevelconfigurations"), &level).await.expect(201);
+    until(&mut events, dangling("False")).await;
+
+    let mut events = world.watch(&format!("{path}?watch=1&fieldSelector=metadata.name=catch-all")).await;
+    let before = events.next().await.unwrap()["object"]["metadata"]["uid"].clone();
+    world.delete(&format!("{path}/catch-all"), &Value::Null).await.expect(200);
+    let again = until(&mut events, |event| event["type"] == "ADDED").await;
+    assert_ne!(again["metadata"]["uid"], before);
+}
+
+#[tokio::test]
+async fn every_group_has_an_api_service_while_it_is_served() {
+    let world = World::new().await;
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let named = |name: &'static str, kind: &'static str| {
+        move |event: &Value| event["object"]["metadata"]["name"] == name && event["type"] == kind
+    };
+    let mut events = world.watch(&format!("{services}?watch=1")).await;
+    let apps = until(&mut events, named("v1.apps", "ADDED")).await;
+    assert_eq!(
+        apps["spec"],
+        json!({"group": "apps", "version": "v1", "groupPriorityMinimum": 17800, "versionPriority": 15})
+    );
+    assert_eq!(
+        (&apps["status"]["conditions"][0]["type"], &apps["status"]["conditions"][0]["status"]),
+        (&json!("Available"), &json!("True"))
+    );
+    world.delete(&format!("{services}/v1.apps"), &Value::Null).await.expect(200);
+    until(&mut events, named("v1.apps", "ADDED")).await;
+    let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Cluster",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    world.post(definitions, &definition).await.expect(201);
+    until(&mut events, named("v1.example.com", "ADDED")).await;
+    world.delete(&format!("{definitions}/things.example.com"), &Value::Null).await.expect(200);
+    until(&mut events, named("v1.example.com", "DELETED")).await;
+}
