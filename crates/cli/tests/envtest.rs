@@ -88,13 +88,13 @@ impl Server {
         let (outer, assets) = folder();
         fill(Path::new(env!("CARGO_BIN_EXE_windlass")), &assets);
         let tokens = outer.path().join("tokens.csv");
-        fs::write(&tokens, "secret,ann,u1,system:masters\n").unwrap();
+        fs::write(&tokens, "secret,ann,u1,system:masters\n").expect("a file of tokens");
         let port = free_port();
         let mut command = Command::new(assets.join("kube-apiserver"));
         command.args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"]).args(flags);
         command.arg(format!("--secure-port={port}")).arg(format!("--token-auth-file={}", tokens.display()));
         command.arg(format!("--cert-dir={}", outer.path().display())).envs(variables.iter().copied());
-        let process = Running(command.stdin(Stdio::null()).spawn().unwrap());
+        let process = Running(command.stdin(Stdio::null()).spawn().expect("kube-apiserver starts"));
         let server = Server { process, port, assets, outer };
         eventually("the default namespace", || server.try_ask(&["get", "namespace", "default"]));
         server
@@ -103,7 +103,11 @@ impl Server {
     fn try_ask(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(self.assets.join("kubectl"));
         command.env("HOME", self.outer.path()).arg(format!("--server=https://127.0.0.1:{}", self.port));
-        let output = command.args(["--insecure-skip-tls-verify", "--token=secret"]).args(arguments).output().unwrap();
+        let output = command
+            .args(["--insecure-skip-tls-verify", "--token=secret"])
+            .args(arguments)
+            .output()
+            .expect("kubectl runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
