@@ -2,6 +2,7 @@
 
 mod conformance;
 mod generate;
+mod soak;
 mod test;
 mod tidy;
 mod tools;
@@ -26,6 +27,9 @@ enum Task {
     Conformance(conformance::Suite),
     /// Generate the tables of kinds from the pinned Kubernetes release.
     Generate(generate::Options),
+    /// Run a test for a long time.
+    #[command(subcommand)]
+    Soak(soak::Soak),
     /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
     Test(test::Options),
     /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
@@ -48,6 +52,7 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Conformance(suite) => conformance::run(&suite),
         Task::Generate(options) => generate::run(&options),
+        Task::Soak(soak) => soak::run(&soak),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),
         Task::Tools(options) => tools::run(&options),

@@ -221,6 +221,11 @@ impl ApiError {
             .about(Details { causes, ..Details::default() })
     }
 
+    /// 500 without a reason: what Kubernetes answers where it does not sort the failure.
+    pub fn unsorted(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// 503: a part that is needed is not there now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)

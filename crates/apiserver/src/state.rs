@@ -17,7 +17,7 @@ use windlass_store::Store;
 use crate::{
     Body, NodeProxy,
     address::AddressRange,
-    admission::{Admission, Plugins},
+    admission::{Admission, Plugins, keep_status},
     aggregation,
     audit::AuditLog,
     auth::{Auth, Peer, rbac::keep_aggregated},
@@ -112,6 +112,7 @@ impl Api {
         let (store, stop) = (api.store().clone(), api.shutdown().clone());
         tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
         tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
+        tokio::spawn(keep_status(store.clone(), stop.clone()));
         tokio::spawn(aggregation::keep(store.clone(), Arc::clone(api.registry()), stop.clone()));
         tokio::spawn(flow::keep(store.clone(), Arc::clone(&api.0.flows), stop.clone()));
         tokio::spawn(upkeep::run(store, stop));

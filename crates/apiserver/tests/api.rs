@@ -295,3 +295,27 @@ async fn questions_have_no_tables() {
     world.post_as(path, accept, &question).await.expect(406);
     world.get_as(CONFIG_MAPS, "text/html").await.expect(406);
 }
+
+#[tokio::test]
+async fn an_object_with_a_version_is_not_new_except_for_a_rehearsal() {
+    let world = World::new().await;
+    let mut object = config_map("c");
+    object["metadata"]["resourceVersion"] = "7".into();
+    let refused = world.post(CONFIG_MAPS, &object).await.expect(500);
+    assert_eq!(refused["message"], "resourceVersion should not be set on objects to be created");
+    assert!(refused.get("reason").is_none(), "{refused}");
+    world.post(&format!("{CONFIG_MAPS}?dryRun=All"), &object).await.expect(201);
+    object["metadata"]["resourceVersion"] = "0".into();
+    world.post(CONFIG_MAPS, &object).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_configuration_with_unknown_fields_is_not_applied() {
+    let world = World::new().await;
+    let path = format!("{CONFIG_MAPS}/c?fieldManager=ann");
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "dat": {}});
+    let refused = world.patch(&path, "apply-patch+yaml", &config).await.expect(500);
+    let expected =
+        "failed to create typed patch object (default/c; /v1, Kind=ConfigMap): .dat: field not declared in schema";
+    assert_eq!(refused["message"], expected);
+}

@@ -50,7 +50,6 @@ fn bad_bodies(api_version: &str, kind: &str) -> Vec<Value> {
         with(json!({"name": "a", "ownerReferences": {}})),
         with(json!({"name": "a", "ownerReferences": [{"name": "x"}]})),
         with(json!({"name": "a", "namespace": "elsewhere"})),
-        with(json!({"name": "a", "resourceVersion": "5"})),
         with(json!({"name": "a", "deletionGracePeriodSeconds": "x"})),
     ]
 }

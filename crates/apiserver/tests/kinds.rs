@@ -233,3 +233,32 @@ async fn changes_by_wrong_types_are_refused_as_upstream_words_them() {
     let refused = world.put(&format!("{DEPLOYMENTS}/d"), &other).await.expect(422);
     assert_eq!(refused["details"]["causes"][0]["field"], "spec.selector");
 }
+
+#[tokio::test]
+async fn a_scale_is_applied_with_its_owner() {
+    let world = World::new().await;
+    world.post(DEPLOYMENTS, &deployment()).await.expect(201);
+    let path = format!("{DEPLOYMENTS}/d/scale?fieldManager=ann&force=true");
+    let config = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 7}});
+    let scale = world.patch(&path, "apply-patch+yaml", &config).await.expect(200);
+    assert_eq!((&scale["kind"], &scale["spec"]["replicas"]), (&json!("Scale"), &json!(7)));
+    let live = world.get(&format!("{DEPLOYMENTS}/d")).await.expect(200);
+    assert_eq!(live["spec"]["replicas"], 7);
+    let entries = live["metadata"]["managedFields"].as_array().unwrap();
+    let own = entries.iter().find(|entry| entry["manager"] == "ann").unwrap();
+    assert_eq!((&own["operation"], &own["subresource"]), (&json!("Apply"), &json!("scale")));
+    assert_eq!(own["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+    let wrong = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 7}});
+    world.patch(&path, "apply-patch+yaml", &wrong).await.expect(400);
+}
+
+#[tokio::test]
+async fn annotations_go_with_the_status_of_a_deployment_and_labels_do_not() {
+    let world = World::new().await;
+    world.post(DEPLOYMENTS, &deployment()).await.expect(201);
+    let change = json!({"metadata": {"labels": {"new": "1"}, "annotations": {"new": "1"}}, "spec": {"paused": true}});
+    let path = format!("{DEPLOYMENTS}/d/status");
+    let patched = world.patch(&path, "merge-patch+json", &change).await.expect(200);
+    assert_eq!(patched["metadata"]["annotations"]["new"], "1");
+    assert!(patched["metadata"]["labels"].get("new").is_none() && patched["spec"].get("paused").is_none());
+}

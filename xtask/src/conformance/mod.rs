@@ -1,6 +1,7 @@
 //! Suites that other projects wrote for Kubernetes, run against Windlass.
 
 mod controller_runtime;
+mod differential;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -10,11 +11,14 @@ use clap::Subcommand;
 pub(crate) enum Suite {
     /// controller-runtime's envtest suites, next to the same run on the real kube-apiserver.
     ControllerRuntime(controller_runtime::Options),
+    /// Random requests to Windlass and to the real kube-apiserver, compared answer by answer.
+    Differential(differential::Options),
 }
 
 /// The `conformance` task.
 pub(crate) fn run(suite: &Suite) -> Result<()> {
     match suite {
+        Suite::Differential(options) => differential::run(options),
         Suite::ControllerRuntime(options) => controller_runtime::run(options),
     }
 }

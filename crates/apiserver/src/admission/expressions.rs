@@ -1,16 +1,28 @@
-//! Whether the expressions of webhooks can be compiled, said when they are written.
+//! Whether the expressions of webhooks and policies can be compiled, said when they are written.
 
 use serde_json::Value;
 use windlass_schema::FieldError;
 
-use crate::cel::Condition;
+use super::policies::Policy;
+use crate::cel::{Expression, Names};
 
 /// What is wrong with the expressions of a configuration; those that were there before are not asked again.
 pub(crate) fn check(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    Policy::check(object, |place, detail| {
+        // What is missing is told by others.
+        if !place.text.trim().is_empty() {
+            errors.push(FieldError::invalid(place.path, place.text, detail));
+        }
+    });
     let known: Vec<&str> = old.map(|old| expressions(old).map(|(_, text)| text).collect()).unwrap_or_default();
     let new = expressions(object).filter(|(_, text)| !text.trim().is_empty() && !known.contains(text));
-    let failed = new.filter_map(|(path, text)| Some((path, text, Condition::compile("", text.trim()).err()?)));
-    failed.map(|(path, text, detail)| FieldError::invalid(path, text, detail)).collect()
+    for (path, text) in new {
+        if let Err(detail) = Expression::compile(text.trim(), Names::default()) {
+            errors.push(FieldError::invalid(path, text, detail));
+        }
+    }
+    errors
 }
 
 /// The conditions of all webhooks, with their paths.

@@ -25,6 +25,12 @@ pub(super) struct Form {
 }
 
 impl Form {
+    /// The form of the request itself.
+    pub(super) fn own(review: &Review<'_>) -> Self {
+        let own = Resource { group: review.group, version: review.version, resource: review.resource };
+        Self::new(own, review.kind.clone(), None)
+    }
+
     /// The form in which `rules` are about the request: its own, or that of a version that is as good.
     pub(super) fn find(registry: &Registry, rules: &[Rule], equivalents: bool, review: &Review<'_>) -> Option<Self> {
         let own = Resource { group: review.group, version: review.version, resource: review.resource };

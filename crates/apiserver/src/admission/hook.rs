@@ -6,7 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::matching::Rule;
-use crate::{cel::Condition, object::Object, rest::LabelSelector, webhook::ClientConfig};
+use crate::{
+    cel::{Expression, Names},
+    object::Object,
+    rest::LabelSelector,
+    webhook::ClientConfig,
+};
 
 /// How long a webhook has, unless its configuration says otherwise.
 const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
@@ -20,7 +25,7 @@ pub(super) struct Hook {
     pub(super) namespaces: LabelSelector,
     pub(super) objects: LabelSelector,
     /// The conditions; an error stands for one that cannot be compiled.
-    pub(super) conditions: Vec<Result<Condition, String>>,
+    pub(super) conditions: Vec<Result<Expression, String>>,
 }
 
 /// A webhook as it is written.
@@ -45,7 +50,6 @@ pub(super) struct RawHook {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct RawCondition {
-    name: String,
     expression: String,
 }
 
@@ -63,7 +67,7 @@ impl Hook {
             id: format!("{configuration}/{}/{index}", raw.name),
             namespaces: LabelSelector::of_value(&raw.namespace_selector),
             objects: LabelSelector::of_value(&raw.object_selector),
-            conditions: conditions.map(|raw| Condition::compile(&raw.name, &raw.expression)).collect(),
+            conditions: conditions.map(|raw| Expression::compile(&raw.expression, Names::default())).collect(),
             raw,
         }
     }

@@ -7,15 +7,14 @@ use serde_json::Value;
 use windlass_store::Store;
 
 use super::{
-    Review,
+    Review, authority,
     exchange::{self, Phase, Verdict},
     form::Form,
     hook::Hook,
     matching,
-    registrations::Registrations,
     reinvocation::Reinvocation,
 };
-use crate::{ApiError, Subject, cel::Facts, registry::Registry, rest, webhook::Webhooks};
+use crate::{ApiError, Subject, auth::Auth, cel::Facts, registry::Registry, rest, webhook::Webhooks};
 
 /// How long all webhooks of one request may take.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(34);
@@ -26,7 +25,7 @@ pub(super) struct Hooks {
     store: Store,
     registry: Arc<Registry>,
     webhooks: Arc<Webhooks>,
-    registrations: Registrations,
+    auth: Arc<Auth>,
 }
 
 /// A webhook that is to be called, and what it gets to see.
@@ -46,19 +45,22 @@ enum Failure {
 }
 
 impl Hooks {
-    pub(super) fn new(store: Store, registry: Arc<Registry>, webhooks: Arc<Webhooks>) -> Self {
-        let registrations = Registrations::new(store.clone());
-        Self { store, registry, webhooks, registrations }
+    pub(super) fn new(store: Store, auth: Arc<Auth>, registry: Arc<Registry>, webhooks: Arc<Webhooks>) -> Self {
+        Self { store, registry, webhooks, auth }
     }
 
     /// Lets webhooks change the object.
-    pub(super) async fn mutate(&self, review: &mut Review<'_>, rounds: &mut Reinvocation) -> Result<(), ApiError> {
-        let registered = self.registrations.current();
-        if registered.mutating.is_empty() || matching::is_exempt(review) {
+    pub(super) async fn mutate(
+        &self,
+        hooks: &[Arc<Hook>],
+        review: &mut Review<'_>,
+        rounds: &mut Reinvocation,
+    ) -> Result<(), ApiError> {
+        if hooks.is_empty() {
             return Ok(());
         }
         let all = async {
-            for hook in &registered.mutating {
+            for hook in hooks {
                 let Some(invocation) = self.invocation(hook, review).await? else { continue };
                 if !rounds.calls(&hook.id) {
                     continue;
@@ -81,13 +83,12 @@ impl Hooks {
     }
 
     /// Lets webhooks refuse the object.
-    pub(super) async fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        let registered = self.registrations.current();
-        if registered.validating.is_empty() || matching::is_exempt(review) {
+    pub(super) async fn validate(&self, hooks: &[Arc<Hook>], review: &mut Review<'_>) -> Result<(), ApiError> {
+        if hooks.is_empty() {
             return Ok(());
         }
         let mut invocations = Vec::new();
-        for hook in &registered.validating {
+        for hook in hooks {
             invocations.extend(self.invocation(hook, review).await?);
         }
         let calls = invocations.iter().map(|invocation| self.call(invocation, review.dry_run, Phase::Validating));
@@ -116,7 +117,7 @@ impl Hooks {
         let object = form.show(&self.webhooks, &review.object).await?;
         let old = form.show(&self.webhooks, &review.old).await?;
         let request = exchange::request(review, &form, &object, &old);
-        if !hook.conditions.is_empty() && !conditions_hold(hook, &request, review)? {
+        if !hook.conditions.is_empty() && !self.conditions_hold(hook, &request, review)? {
             return Ok(None);
         }
         Ok(Some(Invocation { hook: Arc::clone(hook), form, object, request }))
@@ -173,6 +174,30 @@ impl Hooks {
         review.annotations.extend(named);
         if allowed { Ok(patch.clone()) } else { Err(Failure::Refused(verdict.denial(&hook.raw.name))) }
     }
+
+    /// Whether all conditions hold: one that does not hold decides, errors only if none does.
+    fn conditions_hold(&self, hook: &Hook, request: &Value, review: &Review<'_>) -> Result<bool, ApiError> {
+        let facts = Facts::new(request, authority(&self.auth, review));
+        let mut errors = Vec::new();
+        for condition in &hook.conditions {
+            let outcome = match condition {
+                Ok(condition) => condition.holds(&facts).map_err(|error| error.to_string()),
+                Err(error) => Err(error.clone()),
+            };
+            match outcome {
+                Ok(false) => return Ok(false),
+                Ok(true) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        let why = match &errors[..] {
+            [] => return Ok(true),
+            _ if hook.ignores_failures() => return Ok(false),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        Err(ApiError::forbidden(Subject { group: review.group, resource: review.resource }, review.name, why))
+    }
 }
 
 /// What a failure means for the request.
@@ -187,28 +212,4 @@ fn settle(hook: &Hook, outcome: Result<(), Failure>) -> Result<(), ApiError> {
             if open { Ok(()) } else { Err(ApiError::internal(format!("failed calling webhook {name:?}: {why}"))) }
         }
     }
-}
-
-/// Whether all conditions hold: one that does not hold decides, errors only if none does.
-fn conditions_hold(hook: &Hook, request: &Value, review: &Review<'_>) -> Result<bool, ApiError> {
-    let facts = Facts::new(request);
-    let mut errors = Vec::new();
-    for condition in &hook.conditions {
-        let outcome = match condition {
-            Ok(condition) => condition.holds(&facts).map_err(|error| error.to_string()),
-            Err(error) => Err(error.clone()),
-        };
-        match outcome {
-            Ok(false) => return Ok(false),
-            Ok(true) => {}
-            Err(error) => errors.push(error),
-        }
-    }
-    let why = match &errors[..] {
-        [] => return Ok(true),
-        _ if hook.ignores_failures() => return Ok(false),
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    };
-    Err(ApiError::forbidden(Subject { group: review.group, resource: review.resource }, review.name, why))
 }

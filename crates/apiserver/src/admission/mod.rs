@@ -3,6 +3,7 @@
 //! [`Admission::mutate`] runs after decoding and defaulting, [`Admission::validate`] after validation, right before the
 //! commit. Webhooks come at the end of each of the two.
 
+mod criteria;
 mod escalation;
 mod exchange;
 pub(crate) mod expressions;
@@ -12,8 +13,10 @@ mod hooks;
 mod limit_range;
 mod matching;
 mod namespace;
+mod node;
 mod plugin;
 mod pod;
+mod policies;
 mod priority;
 mod quota;
 mod registrations;
@@ -32,7 +35,12 @@ use crate::auth::Auth;
 use crate::registry::Registry;
 use crate::webhook::Webhooks;
 use hooks::Hooks;
+use policies::Policies;
+use registrations::{Registered, Registrations};
 use reinvocation::Reinvocation;
+
+use policies::authority;
+pub(crate) use policies::keep_status;
 
 pub use plugin::{Plugin, Plugins, UnknownPlugin};
 pub(crate) use quota::{Charge, prefix as quota_prefix};
@@ -44,6 +52,8 @@ pub struct Admission {
     store: Store,
     auth: Arc<Auth>,
     plugins: Plugins,
+    registrations: Registrations,
+    policies: Policies,
     hooks: Hooks,
 }
 
@@ -56,8 +66,11 @@ impl Admission {
         webhooks: Arc<Webhooks>,
         plugins: Plugins,
     ) -> Self {
-        let hooks = Hooks::new(store.clone(), registry, webhooks);
-        Admission { store, auth, plugins, hooks }
+        let registrations = Registrations::new(store.clone());
+        let (own, other) = (Arc::clone(&registry), Arc::clone(&webhooks));
+        let policies = Policies::new(store.clone(), Arc::clone(&auth), own, other);
+        let hooks = Hooks::new(store.clone(), Arc::clone(&auth), registry, webhooks);
+        Admission { store, auth, plugins, registrations, policies, hooks }
     }
 
     /// Lets the plugins and webhooks complete or change the object.
@@ -65,16 +78,25 @@ impl Admission {
     /// # Errors
     /// 403 or 404, naming what is missing or not allowed; whatever a webhook answers.
     pub async fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        let mut reinvocation = Reinvocation::default();
+        let (mut by_policies, mut by_hooks) = (Reinvocation::default(), Reinvocation::default());
         self.complete(review).await?;
-        self.hooks.mutate(review, &mut reinvocation).await?;
-        if reinvocation.is_needed() {
-            // What webhooks changed, plugins have not seen, and neither have the webhooks before.
+        let registered = self.registered(review);
+        self.policies.mutate(&registered.mutating_policies, review, &mut by_policies).await?;
+        self.hooks.mutate(&registered.mutating, review, &mut by_hooks).await?;
+        if by_policies.is_needed() || by_hooks.is_needed() {
+            // What was changed, plugins have not seen, and neither have the policies and webhooks before.
             self.complete(review).await?;
-            reinvocation.begin(&review.object);
-            self.hooks.mutate(review, &mut reinvocation).await?;
+            by_policies.begin(&review.object);
+            self.policies.mutate(&registered.mutating_policies, review, &mut by_policies).await?;
+            by_hooks.begin(&review.object);
+            self.hooks.mutate(&registered.mutating, review, &mut by_hooks).await?;
         }
         Ok(())
+    }
+
+    /// What is registered now and may see the request: nothing, if it is about what configures admission.
+    fn registered(&self, review: &Review<'_>) -> Arc<Registered> {
+        if matching::is_exempt(review) { Arc::default() } else { self.registrations.current() }
     }
 
     async fn complete(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
@@ -99,6 +121,9 @@ impl Admission {
         if self.plugins.has(Plugin::StorageObjectInUseProtection) {
             storage::protect(review);
         }
+        if self.plugins.has(Plugin::TaintNodesByCondition) {
+            node::taint_new(review);
+        }
         Ok(())
     }
 
@@ -117,7 +142,9 @@ impl Admission {
         if self.plugins.has(Plugin::Priority) {
             priority::check_class(&self.store, review)?;
         }
-        self.hooks.validate(review).await
+        let registered = self.registered(review);
+        self.policies.validate(&registered.validating_policies, review).await?;
+        self.hooks.validate(&registered.validating, review).await
     }
 }
 

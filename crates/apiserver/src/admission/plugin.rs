@@ -21,6 +21,8 @@ pub enum Plugin {
     ResourceQuota,
     /// Volumes and claims go only when nobody uses them; needs the controllers that see to it.
     StorageObjectInUseProtection,
+    /// New nodes are kept free of Pods until they are ready; needs the controller that sees to it.
+    TaintNodesByCondition,
 }
 
 impl std::str::FromStr for Plugin {
@@ -36,6 +38,7 @@ impl std::str::FromStr for Plugin {
             "DefaultStorageClass" => Plugin::DefaultStorageClass,
             "ResourceQuota" => Plugin::ResourceQuota,
             "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
+            "TaintNodesByCondition" => Plugin::TaintNodesByCondition,
             _ => return Err(UnknownPlugin(name.to_owned())),
         })
     }

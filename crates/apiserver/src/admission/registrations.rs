@@ -1,4 +1,4 @@
-//! The webhooks that are registered, kept up to date with the commits of the store.
+//! The webhooks and policies that are registered, kept up to date with the commits of the store.
 
 use std::{
     collections::BTreeMap,
@@ -8,17 +8,27 @@ use std::{
 use serde_json::Value;
 use windlass_store::{Store, Watch};
 
-use super::hook::Hook;
+use super::{
+    hook::Hook,
+    policies::{Binding, Bound, Policy},
+};
 
 const PREFIX: &str = "/admissionregistration.k8s.io/";
 const MUTATING: &str = "/admissionregistration.k8s.io/mutatingwebhookconfigurations/";
 const VALIDATING: &str = "/admissionregistration.k8s.io/validatingwebhookconfigurations/";
+
+const VALIDATING_POLICIES: &str = "/admissionregistration.k8s.io/validatingadmissionpolicies/";
+const VALIDATING_BINDINGS: &str = "/admissionregistration.k8s.io/validatingadmissionpolicybindings/";
+const MUTATING_POLICIES: &str = "/admissionregistration.k8s.io/mutatingadmissionpolicies/";
+const MUTATING_BINDINGS: &str = "/admissionregistration.k8s.io/mutatingadmissionpolicybindings/";
 
 /// What is registered at one moment, in the order in which it is called.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
     pub(super) mutating: Vec<Arc<Hook>>,
     pub(super) validating: Vec<Arc<Hook>>,
+    pub(super) mutating_policies: Vec<Bound>,
+    pub(super) validating_policies: Vec<Bound>,
 }
 
 /// Reads what is registered.
@@ -34,6 +44,8 @@ pub(super) struct Registrations {
 struct Cached {
     /// The webhooks of each configuration, by its key.
     hooks: BTreeMap<String, Vec<Arc<Hook>>>,
+    policies: BTreeMap<String, Arc<Policy>>,
+    bindings: BTreeMap<String, Arc<Binding>>,
     registered: Arc<Registered>,
     watch: Watch,
 }
@@ -60,7 +72,13 @@ impl Cached {
             let snapshot = store.snapshot();
             // The past is compacted only when thousands of commits fit between these two lines.
             let Ok(watch) = store.watch(PREFIX, snapshot.revision()) else { continue };
-            let mut cached = Cached { hooks: BTreeMap::new(), registered: Arc::default(), watch };
+            let mut cached = Cached {
+                hooks: BTreeMap::new(),
+                policies: BTreeMap::new(),
+                bindings: BTreeMap::new(),
+                registered: Arc::default(),
+                watch,
+            };
             for (key, entry) in snapshot.range(PREFIX, None) {
                 cached.apply(key, Some(&entry.value));
             }
@@ -85,13 +103,29 @@ impl Cached {
 
     fn apply(&mut self, key: &str, bytes: Option<&[u8]>) {
         let configuration = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
-        match configuration {
-            Some(configuration) => {
-                let hooks = Hook::all_of(&configuration).into_iter().map(Arc::new).collect();
-                self.hooks.insert(key.to_owned(), hooks);
-            }
-            None => drop(self.hooks.remove(key)),
+        self.hooks.remove(key);
+        self.policies.remove(key);
+        self.bindings.remove(key);
+        let Some(object) = configuration else { return };
+        let is_under = |prefixes: [&str; 2]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        if is_under([MUTATING, VALIDATING]) {
+            self.hooks.insert(key.to_owned(), Hook::all_of(&object).into_iter().map(Arc::new).collect());
+        } else if is_under([MUTATING_POLICIES, VALIDATING_POLICIES]) {
+            self.policies.insert(key.to_owned(), Arc::new(Policy::read(&object)));
+        } else if is_under([MUTATING_BINDINGS, VALIDATING_BINDINGS]) {
+            self.bindings.insert(key.to_owned(), Arc::new(Binding::read(&object)));
         }
+    }
+
+    /// The policies under a prefix that are bound, with what binds them.
+    fn bound(&self, policies: &str, bindings: &str) -> Vec<Bound> {
+        let policies = self.policies.iter().filter_map(|(key, policy)| Some((key.strip_prefix(policies)?, policy)));
+        let bound = policies.map(|(name, policy)| {
+            let bindings =
+                self.bindings.iter().filter(|(key, binding)| key.starts_with(bindings) && binding.policy == name);
+            (Arc::clone(policy), bindings.map(|(_, binding)| Arc::clone(binding)).collect::<Vec<_>>())
+        });
+        bound.filter(|(_, bindings)| !bindings.is_empty()).collect()
     }
 
     /// Keys end with the names of the configurations, so that their order is that of the names.
@@ -100,7 +134,12 @@ impl Cached {
             let hooks = self.hooks.iter().filter(|(key, _)| key.starts_with(prefix));
             hooks.flat_map(|(_, hooks)| hooks.iter().cloned()).collect()
         };
-        self.registered = Arc::new(Registered { mutating: under(MUTATING), validating: under(VALIDATING) });
+        self.registered = Arc::new(Registered {
+            mutating: under(MUTATING),
+            validating: under(VALIDATING),
+            mutating_policies: self.bound(MUTATING_POLICIES, MUTATING_BINDINGS),
+            validating_policies: self.bound(VALIDATING_POLICIES, VALIDATING_BINDINGS),
+        });
     }
 }
 

@@ -50,7 +50,7 @@ impl Reinvocation {
 
     /// Notes what a round left.
     pub(super) fn end(&mut self, object: &Value) {
-        if self.needed && !self.is_second {
+        if !self.is_second && !self.called.is_empty() {
             self.output = object.clone();
         }
     }

@@ -6,7 +6,7 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
-use super::value::unescape;
+use super::{macros, value::unescape};
 
 /// Names of types and of function libraries, which parse like variables.
 const KNOWN_NAMES: &[&str] = &[
@@ -123,12 +123,16 @@ pub(super) struct Declared<'a> {
     pub(super) names: &'a [&'a str],
     /// The type of `self`, if it has one.
     pub(super) schema: &'a Value,
+    /// What `variables` has.
+    pub(super) variables: &'a [&'a str],
+    /// Whether objects and patches may be made.
+    pub(super) makes_objects: bool,
 }
 
 impl<'a> Declared<'a> {
     /// What a rule of a schema may name.
     pub(super) fn in_rule(schema: &'a Value) -> Self {
-        Self { names: &["self", "oldSelf"], schema }
+        Self { names: &["self", "oldSelf"], schema, variables: &[], makes_objects: false }
     }
 }
 
@@ -155,13 +159,18 @@ impl<'a> Walk<'a> {
                 self.visit(&select.operand)?;
                 self.field(node)
             }
+            Expr::Call(call) if macros::binding(&call.func_name).is_some() => self.binding(call),
             Expr::Call(call) => {
+                self.known_call(call)?;
                 self.shape.call(call, self.loops > 0);
                 let target = call.target.as_deref();
                 target.into_iter().chain(&call.args).try_for_each(|part| self.visit(part))
             }
             Expr::List(list) => list.elements.iter().try_for_each(|part| self.visit(part)),
             Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr)),
+            Expr::Struct(message) if self.declared.makes_objects && is_message(&message.type_name) => {
+                message.entries.iter().try_for_each(|entry| self.entry(&entry.expr))
+            }
             Expr::Struct(_) | Expr::Unspecified => Err(CheckError::Struct),
             Expr::Comprehension(loops) => {
                 self.visit(&loops.iter_range)?;
@@ -177,6 +186,40 @@ impl<'a> Walk<'a> {
                 outcome
             }
             Expr::Literal(_) => Ok(()),
+        }
+    }
+
+    /// A call of a macro's function: what it is about, the names as texts, and what sees them.
+    fn binding(&mut self, call: &'a CallExpr) -> Result<(), CheckError> {
+        let names = macros::binding(&call.func_name).unwrap_or_default();
+        let (Some(subject), Some(bodies)) = (call.args.first(), call.args.get(names + 1..)) else { return Ok(()) };
+        self.visit(subject)?;
+        let known = self.bound.len();
+        let texts = call.args[1..=names].iter().filter_map(|node| match &node.expr {
+            Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+            _ => None,
+        });
+        self.bound.extend(texts);
+        let loops = usize::from(call.func_name != macros::BIND);
+        self.loops += loops;
+        let outcome = bodies.iter().try_for_each(|part| self.visit(part));
+        self.loops -= loops;
+        self.bound.truncate(known);
+        outcome
+    }
+
+    /// Refuses variables that nobody declares, and the authorizer where there is none.
+    fn known_call(&self, call: &CallExpr) -> Result<(), CheckError> {
+        let has = |name: &str| self.declared.names.contains(&name);
+        match (call.func_name.as_str(), &call.args[..]) {
+            (macros::VARIABLE, _) if !has("variables") => Err(CheckError::Undeclared("variables".to_owned())),
+            (macros::VARIABLE, [IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }])
+                if !self.declared.variables.contains(&name.inner()) =>
+            {
+                Err(CheckError::UndefinedField(name.inner().to_owned()))
+            }
+            (macros::REQUEST_RESOURCE, _) if !has("authorizer") => Err(CheckError::Undeclared("authorizer".to_owned())),
+            _ => Ok(()),
         }
     }
 
@@ -218,6 +261,11 @@ impl<'a> Walk<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a message of this type can be made: an object or a part of one, or an operation of a patch.
+fn is_message(type_name: &str) -> bool {
+    type_name == "JSONPatch" || type_name == "Object" || type_name.starts_with("Object.")
 }
 
 /// The names of a chain that starts at `self`, outermost last.

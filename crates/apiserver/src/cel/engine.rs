@@ -1,87 +1,27 @@
 //! The one door to the CEL library: compile, evaluate, limit.
 
 use std::{
-    cell::Cell,
+    cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-use kube_cel::{
-    KubeCelExt,
-    cel::{
-        Context, ExecutionError, FunctionContext, IdedExpr, Value as CelValue, objects::OptionalValue, parser::Parser,
-    },
-};
+use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue, parser::Parser};
 
 use super::{
+    authority::Authority,
     check::{self, Declared},
-    rewrite,
+    library, macros, rewrite, value,
 };
 
 /// The longest accepted expression.
 const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
-/// What an expression may spend: a turn of a loop costs [`STEP_COST`] and the bytes of text that it may make.
-const BUDGET: usize = 256 << 20;
-/// What a turn of a loop costs.
-const STEP_COST: usize = 1 << 10;
-/// What an item of a list costs that is being made: the interpreter copies the list at every turn.
-const ITEM_COST: usize = 16;
 /// The longest text that an expression may make.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
-    static LIBRARY: Context<'static> = library();
-    static ACCOUNT: Cell<Account> = const { Cell::new(Account { left: 0, turn_bytes: 0, collected: 0 }) };
-}
-
-/// What the expression that runs on this thread may still spend.
-#[derive(Clone, Copy)]
-struct Account {
-    left: usize,
-    /// The bytes of text that a turn of a loop may make.
-    turn_bytes: usize,
-    /// The items that loops have put into lists.
-    collected: usize,
-}
-
-/// The names of types that rules compare with `type(x)`.
-const TYPES: &[&str] = &["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type"];
-
-/// All functions of Kubernetes, and `type`, which the interpreter lacks.
-fn library() -> Context<'static> {
-    let mut library = Context::default().with_all();
-    for name in TYPES {
-        library.add_variable_from_value(*name, (*name).to_owned());
-    }
-    library.add_function("type", |value: CelValue| type_name(&value).to_owned());
-    library.add_function(rewrite::STEP, |context: &FunctionContext<'_, '_>| turn(context, 0));
-    library.add_function(rewrite::COLLECT, |context: &FunctionContext<'_, '_>| turn(context, 1));
-    library
-}
-
-/// Pays for a turn of a loop. The interpreter cannot be stopped from outside, so loops stop themselves.
-fn turn(context: &FunctionContext<'_, '_>, items: usize) -> Result<CelValue, ExecutionError> {
-    let mut account = ACCOUNT.get();
-    account.collected += items;
-    let copied = account.collected.saturating_mul(items).saturating_mul(ITEM_COST + account.turn_bytes);
-    account.left = account.left.saturating_sub(STEP_COST + account.turn_bytes).saturating_sub(copied);
-    ACCOUNT.set(account);
-    if account.left == 0 { Err(context.error("the budget is spent")) } else { Ok(CelValue::Bool(true)) }
-}
-
-fn type_name(value: &CelValue) -> &'static str {
-    match value {
-        CelValue::Int(_) => "int",
-        CelValue::UInt(_) => "uint",
-        CelValue::Float(_) => "double",
-        CelValue::Bool(_) => "bool",
-        CelValue::String(_) => "string",
-        CelValue::Bytes(_) => "bytes",
-        CelValue::List(_) => "list",
-        CelValue::Map(_) => "map",
-        CelValue::Null => "null_type",
-        _ => "dyn",
-    }
+    /// What the expression that runs on this thread sees.
+    static CURRENT: RefCell<Option<Scope>> = const { RefCell::new(None) };
 }
 
 /// A compiled expression.
@@ -98,6 +38,31 @@ pub(super) struct Scope {
     pub(super) bound: Vec<(&'static str, CelValue)>,
     /// The number of members of the largest list or map or string in them.
     pub(super) largest: usize,
+    /// What `variables` has.
+    pub(super) variables: Arc<[Variable]>,
+    /// Who answers for `authorizer`.
+    pub(super) authority: Option<Authority>,
+}
+
+/// A variable that is computed when it is first asked for.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    pub(super) program: Program,
+    pub(super) value: OnceLock<Result<CelValue, ExecutionError>>,
+}
+
+/// The variable `name` of the expression that runs.
+pub(super) fn variable(name: &str) -> Result<CelValue, ExecutionError> {
+    let scope = CURRENT.with_borrow(Clone::clone).unwrap_or_default();
+    let unknown = || ExecutionError::NoSuchKey(Arc::new(name.to_owned()));
+    let variable = scope.variables.iter().find(|variable| variable.name == name).ok_or_else(unknown)?;
+    variable.value.get_or_init(|| resolve(&variable.program.inner, &scope)).clone()
+}
+
+/// Who answers for `authorizer` in the expression that runs.
+pub(super) fn authority() -> Option<Authority> {
+    CURRENT.with_borrow(|scope| scope.as_ref().and_then(|scope| scope.authority.clone()))
 }
 
 /// A value that may be absent, as expressions see it.
@@ -108,9 +73,11 @@ pub(super) fn optional(value: Option<CelValue>) -> CelValue {
 /// What an expression yields.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
+    Null,
     Bool(bool),
     Text(String),
-    Other,
+    /// Something else; none if JSON has nothing like it.
+    Other(Option<serde_json::Value>),
 }
 
 /// Why an expression yields nothing.
@@ -132,7 +99,9 @@ impl Program {
         }
         let parser = Parser::new().enable_optional_syntax(true);
         let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
+        macros::expand(&mut inner);
         let shape = check::run(&inner, declared).map_err(|error| format!("compilation failed: {error}"))?;
+        macros::flatten_messages(&mut inner);
         rewrite::run(&mut inner);
         Ok(Self { inner: Arc::new(inner), shape })
     }
@@ -149,11 +118,12 @@ impl Program {
             return Err(EvaluationError::CostLimit);
         }
         let turn_bytes = self.shape.turn_bytes(scope.largest);
-        ACCOUNT.set(Account { left: BUDGET, turn_bytes, collected: 0 });
+        library::open_account(turn_bytes);
+        CURRENT.set(Some(scope.clone()));
         // A rule must not take the server down, whatever the interpreter makes of it.
         let answer = catch_unwind(AssertUnwindSafe(|| run(&self.inner, scope)));
-        // An error in a loop may have been swallowed by an alternative.
-        if ACCOUNT.get().left == 0 {
+        CURRENT.set(None);
+        if library::is_spent() {
             return Err(EvaluationError::CostLimit);
         }
         answer.unwrap_or_else(|_| Err(EvaluationError::Failed("the interpreter failed".to_owned())))
@@ -161,17 +131,22 @@ impl Program {
 }
 
 fn run(program: &IdedExpr, scope: &Scope) -> Result<Answer, EvaluationError> {
-    LIBRARY.with(|library| {
+    match resolve(program, scope) {
+        Ok(CelValue::Null) => Ok(Answer::Null),
+        Ok(CelValue::Bool(value)) => Ok(Answer::Bool(value)),
+        Ok(CelValue::String(text)) => Ok(Answer::Text(text.to_string())),
+        Ok(other) => Ok(Answer::Other(value::json(&other))),
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+fn resolve(program: &IdedExpr, scope: &Scope) -> Result<CelValue, ExecutionError> {
+    library::with(|library| {
         let mut context = library.new_inner_scope();
         for (name, value) in &scope.bound {
             context.add_variable_from_value(*name, value.clone());
         }
-        match context.resolve(program) {
-            Ok(CelValue::Bool(value)) => Ok(Answer::Bool(value)),
-            Ok(CelValue::String(text)) => Ok(Answer::Text(text.to_string())),
-            Ok(_) => Ok(Answer::Other),
-            Err(error) => Err(failure(&error)),
-        }
+        context.resolve(program)
     })
 }
 

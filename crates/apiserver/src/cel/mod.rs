@@ -2,16 +2,21 @@
 //!
 //! Only [`engine`] and [`value`] name the CEL library; everything else works on JSON and on the types of `engine`.
 
+mod authority;
 mod check;
-mod condition;
 mod engine;
+mod expression;
+mod library;
+mod macros;
 mod rewrite;
 mod rule;
 mod tree;
 mod value;
 mod walk;
 
-pub(crate) use condition::{Condition, Facts};
+pub(crate) use authority::{Authority, ResourceQuestion};
+pub(crate) use engine::Answer;
+pub(crate) use expression::{Expression, Facts, Names};
 pub(crate) use tree::Rules;
 pub(crate) use walk::{Violation, ViolationKind};
 

@@ -228,6 +228,13 @@ fn the_functions_that_rules_use_are_there() {
         "self.names.join(',') == 'b,a' && self.name.find('[0-9]+') == '1'",
         "math.greatest([1, self.size]) == 3",
         "size(self.names) == 2 && size(self.name) == 5",
+        "cel.bind(n, self.size + 1, n * n == 16) && cel.bind(a, 1, cel.bind(b, a + 1, a + b == 3))",
+        "self.ports.sortBy(p, -p.port).map(p, p.port) == [443, 80] && self.names.sortBy(n, n) == ['a', 'b']",
+        "self.names.all(i, n, n == ['b', 'a'][i]) && self.names.exists(i, n, i == 1 && n == 'a')",
+        "self.labels.all(k, v, k == 'app' && v == 'x') && self.labels.existsOne(k, v, v == 'x')",
+        "self.names.transformList(i, n, i > 0, n + string(i)) == ['a1'] && self.names.transformList(i, n, i) == [0, 1]",
+        "self.labels.transformMap(k, v, k + v) == {'app': 'appx'} && self.names.transformMapEntry(i, n, {n: i}) == {'b': 0, 'a': 1}",
+        "self.?name.optMap(n, n.size()).orValue(0) == 5 && !self.?absent.optMap(n, n.size()).hasValue()",
         "semver('1.2.3').isLessThan(semver('1.10.0'))",
         "format.dns1123Label().validate('ok').hasValue() == false",
     ];

@@ -67,6 +67,27 @@ pub(super) fn plain(value: &Value) -> CelValue {
     }
 }
 
+/// A value of CEL as JSON; `None` if JSON has nothing like it.
+pub(super) fn json(value: &CelValue) -> Option<Value> {
+    Some(match value {
+        CelValue::Null => Value::Null,
+        CelValue::Bool(value) => (*value).into(),
+        CelValue::Int(value) => (*value).into(),
+        CelValue::UInt(value) => (*value).into(),
+        CelValue::Float(value) => Number::from_f64(*value).map(Value::Number)?,
+        CelValue::String(text) => text.as_str().into(),
+        CelValue::Bytes(bytes) => base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()).into(),
+        CelValue::List(items) => Value::Array(items.iter().map(json).collect::<Option<_>>()?),
+        CelValue::Map(members) => {
+            let members = members.map.iter().map(|(key, value)| Some((key.to_string(), json(value)?)));
+            Value::Object(members.collect::<Option<_>>()?)
+        }
+        CelValue::Timestamp(time) => time.to_rfc3339().into(),
+        CelValue::Duration(duration) => format!("{}s", duration.as_seconds_f64()).into(),
+        _ => return None,
+    })
+}
+
 /// The size of the largest list, map or string in a value.
 pub(super) fn largest(value: &Value) -> usize {
     match value {

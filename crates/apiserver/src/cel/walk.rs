@@ -145,7 +145,7 @@ impl Walk {
             if self.over || (rule.program.uses_old_self() && old.is_none() && !rule.optional_old_self) {
                 continue;
             }
-            let mut scope = Scope { bound: vec![("self", this.clone())], largest };
+            let mut scope = Scope { bound: vec![("self", this.clone())], largest, ..Scope::default() };
             match (rule.optional_old_self, &old) {
                 (true, old) => scope.bound.push(("oldSelf", optional(old.clone()))),
                 (false, Some(old)) => scope.bound.push(("oldSelf", old.clone())),

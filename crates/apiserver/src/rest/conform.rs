@@ -65,11 +65,6 @@ fn read_metadata(object: &mut Value) -> Result<Vec<String>, TypeError> {
     Ok(conformed.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
 }
 
-/// The paths of the fields that the kind does not have.
-pub(crate) fn unknown_fields(kind: &Served, object: &Value) -> Vec<String> {
-    kind.schema.unknown_fields(object)
-}
-
 /// Drops the fields that the kind does not have, and names them.
 pub(crate) fn prune(kind: &Served, object: &mut Value) -> Vec<String> {
     kind.schema.prune(object)

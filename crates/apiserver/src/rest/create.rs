@@ -75,6 +75,9 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
             None => Ok(object),
         };
     }
+    if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
+        return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
+    }
     let write = Write::create(&key, storage::encode(&scope.api, &scope.kind, &object).await?);
     match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {

@@ -36,4 +36,4 @@ pub(crate) use prepare::completed;
 pub(crate) use route::{add_warnings, handle};
 pub(crate) use selector::LabelSelector;
 pub(crate) use storage::prefix;
-pub(crate) use versions::convert;
+pub(crate) use versions::{convert, from_storage};

@@ -10,7 +10,7 @@ use windlass_merge::{
 use windlass_schema::{FieldError, Schema};
 
 use super::{options, scope::Scope};
-use crate::{ApiError, Cause, strategy};
+use crate::{ApiError, Cause, object::Object, strategy};
 
 /// Records the writer of what changes between `live` and `new`.
 pub(crate) fn update(scope: &Scope, live: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
@@ -29,7 +29,8 @@ pub(crate) fn apply(scope: &Scope, live: Option<&Value>, config: &Value) -> Resu
     };
     let version = scope.kind.api_version();
     let force = scope.options.force.unwrap_or(false);
-    managed::apply(&write(scope, name, &version), live, config, force).map_err(apply_error)
+    managed::apply(&write(scope, name, &version), live, config, force)
+        .map_err(|error| apply_error(scope, config, error))
 }
 
 fn write<'a>(scope: &'a Scope, name: &'a str, version: &'a str) -> Write<'a, Schema> {
@@ -51,7 +52,7 @@ fn manager_name(scope: &Scope) -> String {
     }
 }
 
-fn apply_error(error: ApplyError) -> ApiError {
+fn apply_error(scope: &Scope, config: &Value, error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.0.iter().map(|conflict| Cause {
@@ -62,8 +63,18 @@ fn apply_error(error: ApplyError) -> ApiError {
             ApiError::apply_conflict(causes.collect(), conflicts.to_string())
         }
         ApplyError::Entries(_) | ApplyError::Convert(_) => ApiError::internal(error),
-        ApplyError::Unfit(_) | ApplyError::Version { .. } | ApplyError::ManagedFields => {
-            ApiError::bad_request(error.to_string())
+        ApplyError::Unfit(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let problems = match &problems[..] {
+                [one] => one.clone(),
+                many => format!("errors:\n  {}", many.join("\n  ")),
+            };
+            let (namespace, name, kind) = (config.namespace(), config.name(), &scope.kind.kind().kind);
+            let version = format!("{}/{}", scope.kind.group, scope.kind.version);
+            ApiError::unsorted(format!(
+                "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {problems}"
+            ))
         }
+        ApplyError::Version { .. } | ApplyError::ManagedFields => ApiError::bad_request(error.to_string()),
     }
 }

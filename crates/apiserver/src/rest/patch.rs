@@ -109,21 +109,22 @@ fn document(scope: &Scope, read: Result<Document, String>) -> Result<Value, ApiE
     Ok(document.value)
 }
 
+/// The map in a body of YAML.
+pub(crate) fn yaml(body: &Bytes) -> Result<Document, ApiError> {
+    let document = parse_yaml(body).map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+    match document.value.is_object() {
+        true => Ok(document),
+        false => Err(ApiError::bad_request("error decoding YAML: the configuration is not a map")),
+    }
+}
+
 /// The configuration of an apply. It is not completed: what it does not say it does not own.
 fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
-    let document = parse_yaml(body).map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
-    if !document.value.is_object() {
-        return Err(ApiError::bad_request("error decoding YAML: the configuration is not a map"));
-    }
+    let document = yaml(body)?;
     let duplicates = document.duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+    input::report(scope, duplicates.collect())?;
     let mut config = document.value;
     conform::check_kind(&scope.kind, &mut config)?;
-    let unknown = conform::unknown_fields(&scope.kind, &config);
-    if !unknown.is_empty() {
-        conform::prune(&scope.kind, &mut config);
-    }
-    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    input::report(scope, unknown.chain(duplicates).collect())?;
     for (field, expected) in [("name", scope.request.name.as_str()), ("namespace", scope.namespace())] {
         let found = config.meta(field).to_owned();
         if found.is_empty() && !expected.is_empty() {

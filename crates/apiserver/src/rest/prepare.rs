@@ -13,9 +13,6 @@ use crate::{
 /// Gives an object from outside its identity.
 pub(crate) fn for_create(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
     check_namespace(scope, object)?;
-    if !object.resource_version().is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-    }
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
         object.set_meta(field, Value::Null);
     }

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
 
 use super::{
-    get,
+    get, ownership,
     patch::{self, Patch},
     scope::Scope,
     update::{self, Changed},
 };
 use crate::{
     ApiError, Subject,
-    codec::{Body, document, read, respond},
+    codec::{Body, MediaType, document, read, respond},
     object::Object,
     request::Verb,
     strategy::Part,
@@ -28,6 +28,9 @@ pub(crate) async fn handle(scope: &Scope, request: Request<Body>) -> Result<Resp
     }
     let body = read(request.into_body()).await?;
     let wish = match scope.request.verb {
+        Verb::Patch if MediaType::of(&scope.headers) == Some(MediaType::ApplyYaml) => {
+            Wish::Apply(configuration(scope, patch::yaml(&body)?.value)?)
+        }
         Verb::Patch => Wish::Patch(patch::parse(scope, &body)?),
         _ => Wish::Replace(document(&scope.headers, &body)?.value),
     };
@@ -35,6 +38,13 @@ pub(crate) async fn handle(scope: &Scope, request: Request<Body>) -> Result<Resp
         let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
         let current = scale_of(scope, live)?;
         let wanted = match &wish {
+            Wish::Apply(config) => {
+                let mut object = ownership::apply(scope, Some(live), config)?;
+                if object.resource_version().is_empty() {
+                    object.set_meta("resourceVersion", live.resource_version());
+                }
+                return Ok(Changed { object, owned: true });
+            }
             Wish::Replace(scale) => scale.clone(),
             Wish::Patch(patch) => patch_scale(scope, patch, &current)?,
         };
@@ -54,6 +64,30 @@ pub(crate) async fn handle(scope: &Scope, request: Request<Body>) -> Result<Resp
 enum Wish {
     Replace(Value),
     Patch(Patch),
+    /// A configuration of the object that holds the replicas.
+    Apply(Value),
+}
+
+/// What an applied scale says about the object behind it.
+fn configuration(scope: &Scope, scale: Value) -> Result<Value, ApiError> {
+    let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
+    if (text("apiVersion"), text("kind")) != ("autoscaling/v1", "Scale") {
+        let found = format!("{}, Kind={}", text("apiVersion"), text("kind"));
+        return Err(ApiError::bad_request(format!("{found} cannot be handled as autoscaling/v1, Kind=Scale")));
+    }
+    let mut config = json!({
+        "apiVersion": scope.kind.api_version(),
+        "kind": scope.kind.kind().kind,
+        "metadata": { "name": scope.request.name },
+        "spec": {},
+    });
+    for (field, value) in [("namespace", scope.namespace()), ("resourceVersion", scale.resource_version())] {
+        if !value.is_empty() {
+            config.set_meta(field, value);
+        }
+    }
+    write_replicas(scope, &mut config, &scale)?;
+    Ok(config)
 }
 
 fn patch_scale(scope: &Scope, patch: &Patch, current: &Value) -> Result<Value, ApiError> {

@@ -35,7 +35,8 @@ fn has_status(kind: &Kind) -> bool {
 pub(crate) fn reset_fields<'a>(kind: &Kind, subresource: &str) -> &'a [&'a str] {
     match subresource {
         "" if has_status(kind) => &["status"],
-        "status" => &["spec"],
+        "status" if part::status_writes_metadata(kind) => &["spec"],
+        "status" => &["metadata", "spec"],
         _ => &[],
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use windlass_schema::Kind;
 
-use super::{has_status, is, keep};
+use super::{has_status, keep};
 use crate::object::{Object, take_over};
 
 /// The part of an object that a request may change.
@@ -52,6 +52,28 @@ impl Part {
     }
 }
 
+/// Whether a write of the status takes labels, annotations and the like along. Kinds that came late do not.
+pub(super) fn status_writes_metadata(kind: &Kind) -> bool {
+    kind.is_builtin() && !CLOSED_BY_STATUS.contains(&(kind.group.as_str(), kind.kind.as_str()))
+}
+
+const CLOSED_BY_STATUS: [(&str, &str); 14] = [
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("apiregistration.k8s.io", "APIService"),
+    ("certificates.k8s.io", "PodCertificateRequest"),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
+    ("internal.apiserver.k8s.io", "StorageVersion"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("resource.k8s.io", "DeviceTaintRule"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("resource.k8s.io", "ResourcePoolStatusRequest"),
+    ("scheduling.k8s.io", "PodGroup"),
+    ("scheduling.k8s.io", "Workload"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storagemigration.k8s.io", "StorageVersionMigration"),
+];
+
 fn restrict_to_status(kind: &Kind, object: &mut Value, old: &Value) {
     let others: Vec<String> = [object.as_object(), old.as_object()]
         .into_iter()
@@ -61,11 +83,11 @@ fn restrict_to_status(kind: &Kind, object: &mut Value, old: &Value) {
         .cloned()
         .collect();
     keep(object, old, &others.iter().map(String::as_str).collect::<Vec<_>>());
-    // Agents of nodes and volumes write labels and annotations along with the status.
-    let open = ["Node", "Pod", "Service", "PersistentVolume", "PersistentVolumeClaim", "Namespace"];
-    let metadata: &[&str] = match open.iter().any(|name| is(kind, "", name)) {
-        true => &["managedFields", "resourceVersion", "labels", "annotations"],
-        false => &["managedFields", "resourceVersion"],
+    let metadata: &[&str] = match (kind.group.as_str(), kind.kind.as_str()) {
+        _ if !status_writes_metadata(kind) => &["managedFields", "resourceVersion"],
+        ("apps", "Deployment") => &["managedFields", "resourceVersion", "annotations", "finalizers", "ownerReferences"],
+        ("", "Pod") => &["managedFields", "resourceVersion", "labels", "annotations", "finalizers"],
+        _ => &["managedFields", "resourceVersion", "labels", "annotations", "finalizers", "ownerReferences"],
     };
     restrict_metadata(object, old, metadata);
 }
@@ -124,7 +146,12 @@ mod tests {
         let status = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"x": 1}, "status": {"y": 2}});
         check("deployments", Part::Status, new.clone(), status);
         let labelled = json!({"metadata": {"labels": {"a": "2"}}, "spec": {"x": 1}, "status": {"y": 2}});
-        check("nodes", Part::Status, new.clone(), labelled);
+        check("nodes", Part::Status, new.clone(), labelled.clone());
+        check("statefulsets", Part::Status, new.clone(), labelled);
+        let annotated = json!({"metadata": {"labels": {"a": "2"}, "annotations": {"b": "3"}}, "status": {"y": 2}});
+        let expect = json!({"metadata": {"labels": {"a": "1"}, "annotations": {"b": "3"}}, "spec": {"x": 1},
+            "status": {"y": 2}});
+        check("deployments", Part::Status, annotated, expect);
         check("configmaps", Part::Object, new.clone(), new);
         let finalize = json!({"metadata": {}, "spec": {"finalizers": [], "x": 3}});
         let expect =

@@ -66,7 +66,7 @@ impl ClientConfig {
         let uri: Uri = text.parse().map_err(|_| DestinationError::Url(text.clone()))?;
         let authority = uri.authority().filter(|_| uri.scheme_str() == Some("https"));
         let authority = authority.ok_or_else(|| DestinationError::Url(text.clone()))?;
-        let uri = format!("https://{authority}{}?timeout={timeout_seconds}s", uri.path());
+        let uri = format!("https://{authority}{}?timeout={timeout_seconds}s", clean(uri.path()));
         uri.parse().map_err(|_| DestinationError::Url(text))
     }
 
@@ -80,6 +80,19 @@ impl ClientConfig {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         Ok(Destination::Host(host, uri.port_u16().unwrap_or(PORT_DEFAULT)))
     }
+}
+
+/// A path without empty parts, dots and a slash at its end: envtest writes `//validate`, and Go's servers redirect that.
+fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 impl fmt::Display for Destination {
@@ -101,6 +114,7 @@ mod tests {
     fn addresses_of_urls_and_services() {
         let rows = [
             (json!({"url": "https://a.example:8443/x/y"}), "https://a.example:8443/x/y?timeout=5s", "a.example:8443"),
+            (json!({"url": "https://a//x/./../y/"}), "https://a/y?timeout=5s", "a:443"),
             (json!({"url": "https://[::1]/"}), "https://[::1]/?timeout=5s", "::1:443"),
             (
                 json!({"service": {"namespace": "n", "name": "s", "path": "/hook"}}),

@@ -135,7 +135,10 @@ fn node_ports(flags: &Flags) -> Result<std::ops::RangeInclusive<u16>, Failure> {
 
 /// The plugins that kube-apiserver has on by itself, and the changes that were asked for.
 fn plugins(flags: &Flags, warnings: &mut Vec<String>) -> Plugins {
-    let mut plugins = Plugins::default().with(Plugin::ServiceAccount).with(Plugin::StorageObjectInUseProtection);
+    let mut plugins = Plugins::default()
+        .with(Plugin::ServiceAccount)
+        .with(Plugin::StorageObjectInUseProtection)
+        .with(Plugin::TaintNodesByCondition);
     let mut switch = |name: &'static str, apply: fn(Plugins, Plugin) -> Plugins| {
         for word in flags.list(name) {
             match word.parse() {

@@ -1,0 +1,56 @@
+//! The status of policies that refuse: the server tells that it has seen them.
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_store::{Revision, Store, WatchError, Write};
+
+use crate::object::Object;
+
+const PREFIX: &str = "/admissionregistration.k8s.io/validatingadmissionpolicies/";
+
+/// Keeps the status of all policies up to date until `stop` is cancelled.
+pub(crate) async fn keep_status(store: Store, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let snapshot = store.snapshot();
+        let Ok(mut watch) = store.watch(PREFIX, snapshot.revision()) else { continue };
+        for (key, entry) in snapshot.range(PREFIX, None) {
+            update(&store, key, &entry.value, entry.modified).await;
+        }
+        drop(snapshot);
+        loop {
+            let event = tokio::select! {
+                event = watch.next() => event,
+                () = stop.cancelled() => return,
+            };
+            match event {
+                Ok(event) => {
+                    if let Some(entry) = &event.entry {
+                        update(&store, &event.key, &entry.value, entry.modified).await;
+                    }
+                }
+                Err(WatchError::Closed) => return,
+                Err(WatchError::Lagged) => break,
+            }
+        }
+    }
+}
+
+/// Writes the status of one policy. Whoever was faster caused an event that leads here again.
+async fn update(store: &Store, key: &str, bytes: &[u8], revision: Revision) {
+    let Ok(mut policy) = serde_json::from_slice::<Value>(bytes) else { return };
+    if is_seen(&policy) {
+        return;
+    }
+    let generation = policy.generation();
+    policy["status"]["observedGeneration"] = generation.into();
+    policy["status"]["typeChecking"] = json!({});
+    let written = store.commit(vec![Write::update(key, revision, policy.to_string())]).await;
+    if let Err(error) = written {
+        tracing::debug!(key, %error, "the status of a policy was not written");
+    }
+}
+
+fn is_seen(policy: &Value) -> bool {
+    let status = &policy["status"];
+    status["observedGeneration"].as_i64() == Some(policy.generation()) && !status["typeChecking"].is_null()
+}

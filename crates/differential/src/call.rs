@@ -1,0 +1,60 @@
+//! One request, sent to both servers, and what came back.
+
+use anyhow::Result;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+/// Longest body that is sent or shown in a report.
+const SHOWN_MAX: usize = 600;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) verb: &'static str,
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    pub(super) content: &'static str,
+    pub(super) accept: &'static str,
+    pub(super) body: Option<Value>,
+}
+
+/// What a server said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) warnings: Vec<String>,
+    pub(super) body: Value,
+}
+
+impl Call {
+    /// A request with a JSON answer.
+    pub(super) fn new(verb: &'static str, method: &'static str, path: String, body: Option<Value>) -> Self {
+        Self { verb, method, path, content: "application/json", accept: "application/json", body }
+    }
+
+    /// Sends it.
+    pub(super) async fn send(&self, client: &Client) -> Result<Answer> {
+        let body = self.body.as_ref().map_or_else(Vec::new, |body| body.to_string().into_bytes());
+        let request = Request::builder().method(self.method).uri(&self.path).header("accept", self.accept);
+        let request = if body.is_empty() { request } else { request.header("content-type", self.content) };
+        let response = client.send(request.body(Body::from(body))?).await?;
+        let code = response.status().as_u16();
+        let warnings = response.headers().get_all("warning").iter();
+        let warnings = warnings.map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned()).collect();
+        let bytes = response.into_body().collect().await?.to_bytes();
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
+        Ok(Answer { code, warnings, body })
+    }
+
+    /// One line for a report.
+    pub(super) fn describe(&self) -> String {
+        let mut body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        if body.len() > SHOWN_MAX {
+            body = body.chars().take(SHOWN_MAX).collect::<String>() + "…";
+        }
+        format!("{} {} [{}] {body}", self.method, self.path, self.content)
+    }
+}

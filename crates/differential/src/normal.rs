@@ -1,0 +1,159 @@
+//! What two servers may differ in, made equal; and the first thing in which they still differ.
+
+use serde_json::Value;
+
+use super::call::Answer;
+
+/// Given by each server as it likes.
+const FREE: [&str; 12] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "time",
+    "clusterIP",
+    "clusterIPs",
+    "nodePort",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "lastProbeTime",
+    "selfLink",
+];
+
+/// How two answers differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Where: a path without positions, so that alike differences fall together.
+    pub(super) place: String,
+    pub(super) kubernetes: String,
+    pub(super) windlass: String,
+}
+
+/// The first difference of two answers, the graver ones first.
+pub(super) fn compare(kubernetes: &Answer, windlass: &Answer) -> Option<Difference> {
+    let differ = |place: &str, left: String, right: String| {
+        (left != right).then(|| Difference { place: place.to_owned(), kubernetes: left, windlass: right })
+    };
+    let say = |answer: &Answer| format!("{} {}", answer.code, message(answer));
+    if kubernetes.code != windlass.code {
+        return differ("(code)", say(kubernetes), say(windlass));
+    }
+    let (left, right) = (normal(&kubernetes.body), normal(&windlass.body));
+    if kubernetes.code >= 400 {
+        return failure(&left, &right);
+    }
+    first(&left, &right, "").or_else(|| {
+        let join = |answer: &Answer| {
+            let mut warnings = answer.warnings.clone();
+            warnings.sort();
+            warnings.join(" | ")
+        };
+        differ("(warnings)", join(kubernetes), join(windlass))
+    })
+}
+
+/// Errors: reason, then causes in any order, then the rest.
+fn failure(left: &Value, right: &Value) -> Option<Difference> {
+    first(&left["reason"], &right["reason"], "reason").or_else(|| {
+        let causes = |status: &Value| {
+            let mut causes: Vec<String> =
+                status["details"]["causes"].as_array().into_iter().flatten().map(Value::to_string).collect();
+            causes.sort();
+            Value::from(causes)
+        };
+        first(&causes(left), &causes(right), "causes").or_else(|| {
+            let rest = |status: &Value| {
+                let mut status = status.clone();
+                if status["details"]["causes"].as_array().is_some_and(|causes| causes.len() > 1) {
+                    status["message"] = Value::Null; // The same causes in another order.
+                }
+                status["details"]["causes"] = Value::Null;
+                status
+            };
+            first(&rest(left), &rest(right), "")
+        })
+    })
+}
+
+fn message(answer: &Answer) -> String {
+    answer.body["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The document without what servers are free in.
+fn normal(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let field = |(name, value): (&String, &Value)| {
+                let free = FREE.contains(&name.as_str()) && !value.is_null();
+                (name.clone(), if free { Value::from("(free)") } else { normal(value) })
+            };
+            map.iter().map(field).collect::<serde_json::Map<_, _>>().into()
+        }
+        Value::Array(list) => list.iter().map(normal).collect(),
+        Value::String(text) => without_identities(text).into(),
+        other => other.clone(),
+    }
+}
+
+/// The text with every UUID replaced.
+fn without_identities(text: &str) -> String {
+    let is_uuid = |word: &str| {
+        let parts: Vec<usize> = word.split('-').map(str::len).collect();
+        parts == [8, 4, 4, 4, 12] && word.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
+    };
+    let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+    let replace = |word: &str| {
+        let (core, end) = word.split_at(word.len().min(36));
+        if word.is_char_boundary(core.len()) && is_uuid(core) { format!("(uuid){end}") } else { word.to_owned() }
+    };
+    words.map(|word| if word.is_ascii() { replace(word) } else { word.to_owned() }).collect()
+}
+
+fn first(left: &Value, right: &Value, place: &str) -> Option<Difference> {
+    match (left, right) {
+        _ if left == right => None,
+        (Value::Object(a), Value::Object(b)) => {
+            let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
+            names.sort();
+            names.dedup();
+            let inside = |name: &String| {
+                let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+                first(a.get(name).unwrap_or(&Value::Null), b.get(name).unwrap_or(&Value::Null), &place)
+            };
+            // Two documents may differ in nothing but a field that is null in one and absent in the other.
+            names.into_iter().find_map(inside)
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let place = format!("{place}[]");
+            a.iter().zip(b).find_map(|(one, other)| first(one, other, &place))
+        }
+        _ => Some(Difference { place: place.to_owned(), kubernetes: left.to_string(), windlass: right.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answer(code: u16, body: Value) -> Answer {
+        Answer { code, body, warnings: Vec::new() }
+    }
+
+    #[test]
+    fn what_servers_are_free_in_is_no_difference() {
+        let one = json!({"metadata": {"uid": "a", "name": "n"}, "m": "uid 11111111-2222-3333-4444-555555555555, x"});
+        let two = json!({"metadata": {"uid": "b", "name": "n"}, "m": "uid 21111111-2222-3333-4444-555555555555, x"});
+        assert_eq!(compare(&answer(200, one), &answer(200, two)), None);
+    }
+
+    #[test]
+    fn the_first_difference_is_named_by_its_place() {
+        let one = json!({"spec": {"list": [{"a": 1}, {"a": 2}]}});
+        let two = json!({"spec": {"list": [{"a": 1}, {"a": 3}]}});
+        let difference = compare(&answer(200, one.clone()), &answer(200, two)).expect("they differ");
+        assert_eq!(difference.place, "spec.list[].a");
+        let difference = compare(&answer(200, one.clone()), &answer(409, one)).expect("they differ");
+        assert_eq!(difference.place, "(code)");
+    }
+}

@@ -1,0 +1,32 @@
+//! What takes too long for every run of the tests: the same tests, many more rounds.
+
+use std::process::Command;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::tools;
+use crate::workspace::{root, run as run_command};
+
+/// What is done for a long time.
+#[derive(Subcommand)]
+pub(crate) enum Soak {
+    /// Kill the cluster with -9 in the middle of a storm of writes, and look for what was acknowledged.
+    Durability {
+        /// How often.
+        #[arg(long, default_value_t = 300)]
+        rounds: u32,
+    },
+}
+
+/// The `soak` task.
+pub(crate) fn run(soak: &Soak) -> Result<()> {
+    let Soak::Durability { rounds } = soak;
+    run_command(
+        Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .current_dir(root())
+            .args(["test", "--package", "windlass-cli", "--test", "durability", "--", "--nocapture"])
+            .env("WINDLASS_TEST_KUBECTL", tools::install()?)
+            .env("WINDLASS_ROUNDS", rounds.to_string()),
+    )
+}
