@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::{
     Api, ApiError, Body, Subject,
+    audit::{AUDIT_ID, AuditedRequest},
     auth::{Peer, User},
     codec::{Accept, Transform, full, respond},
-    discovery,
     request::{RequestInfo, Verb},
     rest,
     system::Observation,
@@ -18,14 +18,22 @@ use crate::{
 /// Answers one request.
 pub(crate) async fn handle(api: Api, request: Request<Body>, peer: Peer) -> Response<Body> {
     let started = Instant::now();
-    let _in_flight = api.system().metrics.begin();
+    let _in_flight = api.system().metrics.begin(request.method());
     let info = RequestInfo::new(request.method(), request.uri());
     let headers = request.headers().clone();
-    let response = match answer(&api, request, &peer, &info).await {
+    let audited = AuditedRequest::new(&request);
+    let mut user = User::anonymous();
+    let mut response = match answer(&api, request, &peer, &info, &mut user).await {
         Ok(response) => response,
         Err(error) => failure(&error, &headers, &info),
     };
     observe(&api, &info, &response, started);
+    if let Ok(id) = HeaderValue::from_str(&audited.id) {
+        response.headers_mut().insert(AUDIT_ID, id);
+    }
+    if let Some(audit) = &api.config().audit {
+        audit.record(&audited, &info, &user, response.status().as_u16());
+    }
     response
 }
 
@@ -34,8 +42,10 @@ async fn answer(
     request: Request<Body>,
     peer: &Peer,
     info: &RequestInfo,
+    asks: &mut User,
 ) -> Result<Response<Body>, ApiError> {
     let user = api.auth().authenticate(peer, request.headers())?;
+    asks.clone_from(&user);
     let method = request.method().as_str().to_ascii_lowercase();
     let flow = api.flows().classify(&user, &info.attributes(&method));
     let Some(flow) = flow else { return authorized(api, user, info, request).await };
@@ -73,7 +83,7 @@ fn outside(api: &Api, info: &RequestInfo, headers: &HeaderMap) -> Result<Respons
         return Ok(response.map(full));
     }
     let catalog = api.registry().catalog();
-    if let Some(result) = discovery::respond(&info.path, headers, &catalog, api.config()) {
+    if let Some(result) = api.discovery().respond(&info.path, headers, &catalog, api.config()) {
         return result;
     }
     if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {
@@ -116,6 +126,12 @@ fn observe(api: &Api, info: &RequestInfo, response: &Response<Body>, started: In
     api.system().metrics.observe(&Observation {
         verb: request.verb.as_str(),
         group: &request.group,
+        version: &request.version,
+        scope: match (request.name.is_empty(), request.namespace.is_empty()) {
+            (false, _) => "resource",
+            (true, false) => "namespace",
+            (true, true) => "cluster",
+        },
         resource: &request.resource,
         subresource: &request.subresource,
         code: response.status().as_u16(),

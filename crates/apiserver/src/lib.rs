@@ -3,6 +3,7 @@
 mod address;
 pub mod admission;
 mod aggregation;
+pub mod audit;
 pub mod auth;
 pub mod bootstrap;
 mod cel;

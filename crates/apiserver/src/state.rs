@@ -19,8 +19,10 @@ use crate::{
     address::AddressRange,
     admission::{Admission, Plugins, keep_status},
     aggregation,
+    audit::AuditLog,
     auth::{Auth, Peer, rbac::keep_aggregated},
     crd,
+    discovery::Discovery,
     flow::{self, Flows},
     handler,
     openapi::OpenApi,
@@ -45,6 +47,8 @@ pub struct Config {
     pub aggregated_discovery: bool,
     /// The way to the agents of the nodes; without it there are no logs.
     pub node_proxy: Option<Arc<dyn NodeProxy>>,
+    /// Where requests are logged, if anywhere.
+    pub audit: Option<Arc<AuditLog>>,
 }
 
 impl Default for Config {
@@ -56,6 +60,7 @@ impl Default for Config {
             plugins: Plugins::default(),
             aggregated_discovery: true,
             node_proxy: None,
+            audit: None,
         }
     }
 }
@@ -83,6 +88,7 @@ struct Inner {
     admission: Admission,
     webhooks: Arc<Webhooks>,
     system: System,
+    discovery: Discovery,
     openapi: OpenApi,
     flows: Arc<Flows>,
     config: Config,
@@ -133,6 +139,7 @@ impl Api {
             admission,
             webhooks,
             system: System::default(),
+            discovery: Discovery::default(),
             openapi: OpenApi::default(),
             flows,
             config,
@@ -181,6 +188,10 @@ impl Api {
 
     pub(crate) fn flows(&self) -> &Flows {
         &self.0.flows
+    }
+
+    pub(crate) fn discovery(&self) -> &Discovery {
+        &self.0.discovery
     }
 
     pub(crate) fn openapi(&self) -> &OpenApi {

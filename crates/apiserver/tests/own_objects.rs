@@ -99,3 +99,32 @@ async fn every_group_has_an_api_service_while_it_is_served() {
     world.delete(&format!("{definitions}/things.example.com"), &Value::Null).await.expect(200);
     until(&mut events, named("v1.example.com", "DELETED")).await;
 }
+
+#[tokio::test]
+async fn requests_are_logged_as_the_policy_wants() {
+    let folder = std::env::temp_dir().join(format!("windlass-audit-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("audit.log");
+    let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None, verbs: [get]}, {level: Metadata}]}";
+    let policy = windlass_apiserver::audit::Policy::parse(policy).unwrap();
+    let log = windlass_apiserver::audit::AuditLog::open(&path, policy).unwrap();
+    let world =
+        World::with(windlass_apiserver::Config { audit: Some(std::sync::Arc::new(log)), ..Default::default() }).await;
+    world.get("/api/v1/namespaces/default").await.expect(200);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let answer = world.post(maps, &json!({"metadata": {"name": "a"}})).await;
+    let id = answer.header("audit-id").unwrap().to_owned();
+    // The log is written by a thread of its own, soon after the answer.
+    let line = loop {
+        let text = std::fs::read_to_string(&path).unwrap();
+        match text.split_once('\n') {
+            Some((line, _)) => break serde_json::from_str::<Value>(line).unwrap(),
+            None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    };
+    assert_eq!((&line["kind"], &line["auditID"], &line["verb"]), (&json!("Event"), &json!(id), &json!("create")));
+    assert_eq!(line["user"]["username"], "admin");
+    assert_eq!(line["responseStatus"]["code"], 201);
+    assert_eq!(line["objectRef"], json!({"resource": "configmaps", "namespace": "default", "apiVersion": "v1"}));
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -105,6 +105,12 @@ pub(crate) struct ServeOptions {
     /// Do not install the operators that ship with Windlass.
     #[arg(long)]
     pub(crate) no_operators: bool,
+    /// Log every request to this file, a line of JSON each.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit_log: Option<PathBuf>,
+    /// The audit policy that says which requests are logged.
+    #[arg(long, value_name = "FILE", requires = "audit_log")]
+    pub(crate) audit_policy: Option<PathBuf>,
 }
 
 #[derive(Args)]

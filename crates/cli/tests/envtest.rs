@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use support::{eventually, kubectl, success};
+use support::{eventually, failure, kubectl, success};
 
 /// A process that ends with the test.
 struct Running(Child);
@@ -75,41 +75,80 @@ fn etcd_is_healthy() {
     assert!(!success(Command::new(assets.join("etcd")).arg("--help")).contains("unsafe-no-fsync"));
 }
 
+/// A kube-apiserver that takes one token, and a kubectl that has it.
+struct Server {
+    process: Running,
+    port: u16,
+    assets: PathBuf,
+    outer: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        let (outer, assets) = folder();
+        fill(Path::new(env!("CARGO_BIN_EXE_windlass")), &assets);
+        let tokens = outer.path().join("tokens.csv");
+        fs::write(&tokens, "secret,ann,u1,system:masters\n").expect("a file of tokens");
+        let port = free_port();
+        let mut command = Command::new(assets.join("kube-apiserver"));
+        command.args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"]).args(flags);
+        command.arg(format!("--secure-port={port}")).arg(format!("--token-auth-file={}", tokens.display()));
+        command.arg(format!("--cert-dir={}", outer.path().display())).envs(variables.iter().copied());
+        let process = Running(command.stdin(Stdio::null()).spawn().expect("kube-apiserver starts"));
+        let server = Server { process, port, assets, outer };
+        eventually("the default namespace", || server.try_ask(&["get", "namespace", "default"]));
+        server
+    }
+
+    fn try_ask(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(self.assets.join("kubectl"));
+        command.env("HOME", self.outer.path()).arg(format!("--server=https://127.0.0.1:{}", self.port));
+        let output = command
+            .args(["--insecure-skip-tls-verify", "--token=secret"])
+            .args(arguments)
+            .output()
+            .expect("kubectl runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    #[track_caller]
+    fn ask(&self, arguments: &[&str]) -> String {
+        self.try_ask(arguments).unwrap_or_else(|why| panic!("{arguments:?}: {why}"))
+    }
+}
+
 #[test]
 fn kube_apiserver_serves_with_the_flags_that_it_is_given() {
-    let (outer, assets) = folder();
-    fill(Path::new(env!("CARGO_BIN_EXE_windlass")), &assets);
-    let tokens = outer.path().join("tokens.csv");
-    fs::write(&tokens, "secret,ann,u1,system:masters\n").unwrap();
-    let port = free_port();
-    let flags = [
-        "--bind-address=127.0.0.1".to_owned(),
-        format!("--secure-port={port}"),
-        format!("--token-auth-file={}", tokens.display()),
-        format!("--cert-dir={}", outer.path().display()),
-        "--authorization-mode=RBAC".to_owned(),
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        "--made-up=1".to_owned(),
-    ];
-    let mut server = start(&assets.join("kube-apiserver"), &flags);
-    let ask = |arguments: &[&str]| {
-        let mut command = Command::new(assets.join("kubectl"));
-        command.env("HOME", outer.path()).arg(format!("--server=https://127.0.0.1:{port}"));
-        command.args(["--insecure-skip-tls-verify", "--token=secret"]).args(arguments).output().unwrap()
-    };
-    eventually("the default namespace", || {
-        let output = ask(&["get", "namespace", "default"]);
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
-    });
-    let output = ask(&["get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "10.0.0.1");
-    let output = ask(&["run", "x", "--image=x"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let flags = ["--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.0.0.0/24", "--made-up=1"];
+    let mut server = Server::start(&[], &flags);
+    assert_eq!(server.ask(&["get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}"]), "10.0.0.1");
+    server.ask(&["run", "x", "--image=x"]);
 
-    let id = rustix::process::Pid::from_child(&server.0);
+    let id = rustix::process::Pid::from_child(&server.process.0);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-    assert!(server.0.wait().unwrap().success());
+    assert!(server.process.0.wait().unwrap().success());
+}
+
+#[test]
+fn namespaces_go_where_controllers_are_asked_for() {
+    let server = Server::start(&[("WINDLASS_ENVTEST_PROFILE", "gc")], &[]);
+    server.ask(&["create", "namespace", "a"]);
+    server.ask(&["create", "configmap", "c", "-n", "a"]);
+    server.ask(&["delete", "namespace", "a", "--timeout=60s"]);
+    assert!(server.try_ask(&["get", "namespace", "a"]).unwrap_err().contains("not found"));
+}
+
+#[test]
+fn a_kubectl_of_ours_says_what_it_knows() {
+    let (_outer, assets) = folder();
+    fs::create_dir_all(&assets).unwrap();
+    let kubectl = assets.join("kubectl");
+    fs::hard_link(env!("CARGO_BIN_EXE_windlass"), &kubectl).unwrap();
+    let said = failure(Command::new(&kubectl).args(["create", "namespace", "a"]));
+    assert!(said.contains("it knows get, apply"), "{said}");
+    let said = failure(Command::new(&kubectl).args(["get", "pods", "--kubeconfig", "/does/not/exist"]));
+    assert!(said.contains("/does/not/exist"), "{said}");
 }
 
 #[test]

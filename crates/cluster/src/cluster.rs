@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use kube::Client;
+use windlass_apiserver::audit::{AuditLog, Policy};
 use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, SigningKey, TokenIssuer, User};
 use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
@@ -18,7 +19,7 @@ use crate::lock::Lock;
 use crate::node::{NodeDoor, node_config};
 use crate::pki::Pki;
 use crate::tasks::{Failure, Failures, Group, failures};
-use crate::{ClusterConfig, Directory, Kubeconfig, Listen, LoopbackRange, Profile, StartError, address};
+use crate::{AuditConfig, ClusterConfig, Directory, Kubeconfig, Listen, LoopbackRange, Profile, StartError, address};
 
 /// A running cluster.
 ///
@@ -259,9 +260,21 @@ fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc
         service_range: AddressRange::new(network, bits),
         plugins: config.plugins(),
         node_proxy: Some(door),
+        audit: config.audit.as_ref().map(audit_log).transpose()?,
         ..Config::default()
     };
     Ok(Api::new(store, auth, settings))
+}
+
+fn audit_log(config: &AuditConfig) -> Result<Arc<AuditLog>, StartError> {
+    let policy = match &config.policy {
+        None => Policy::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|source| StartError::file(path, source))?;
+            Policy::parse(&text).map_err(|source| StartError::AuditPolicy { path: path.clone(), source })?
+        }
+    };
+    Ok(Arc::new(AuditLog::open(&config.log, policy)?))
 }
 
 fn client_of(api: &Api, user: User) -> Client {

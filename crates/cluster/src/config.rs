@@ -56,6 +56,17 @@ pub struct ClusterConfig {
     pub node_name: String,
     /// The image store, which other clusters may share.
     pub images: PathBuf,
+    /// Where requests are logged, if anywhere.
+    pub audit: Option<AuditConfig>,
+}
+
+/// Where requests are logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// The file, a line of JSON per request.
+    pub log: PathBuf,
+    /// The policy that says which requests; without one, all.
+    pub policy: Option<PathBuf>,
 }
 
 impl Default for ClusterConfig {
@@ -68,6 +79,7 @@ impl Default for ClusterConfig {
             tokens: StaticTokens::default(),
             node_name: "windlass".to_owned(),
             images: images_default(),
+            audit: None,
         }
     }
 }

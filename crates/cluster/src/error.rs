@@ -52,6 +52,18 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The audit log cannot be written.
+    #[error(transparent)]
+    AuditLog(#[from] windlass_apiserver::audit::AuditLogError),
+    /// The audit policy cannot be used.
+    #[error("{}: {source}", path.display())]
+    AuditPolicy {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: windlass_apiserver::audit::PolicyError,
+    },
     /// Somebody else listens there.
     #[error("{address} is in use by another process; stop it, or choose another port with --port")]
     PortInUse {

@@ -27,7 +27,7 @@ mod tasks;
 
 pub use address::LoopbackRange;
 pub use cluster::Cluster;
-pub use config::{ClusterConfig, Listen, Profile, images_default};
+pub use config::{AuditConfig, ClusterConfig, Listen, Profile, images_default};
 pub use directory::Directory;
 pub use error::StartError;
 pub use kubeconfig::Kubeconfig;

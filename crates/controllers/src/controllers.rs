@@ -10,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::set::{Name, Set};
 use crate::{
     cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, pod_gc, quota,
-    replicaset, scheduler, service_account, statefulset,
+    replicaset, scheduler, service_account, statefulset, token_secret,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -80,6 +80,9 @@ impl Controllers {
         }
         if let Some(pem) = self.root_ca.clone().filter(|_| has(Name::RootCa)) {
             service_account::add_root_ca(manager, pem);
+        }
+        if let Some(pem) = self.root_ca.clone().filter(|_| has(Name::TokenSecret)) {
+            token_secret::add(manager, pem);
         }
     }
 

@@ -31,6 +31,7 @@ mod service_account;
 mod set;
 mod statefulset;
 mod template;
+mod token_secret;
 
 pub use controllers::{Controllers, run};
 pub use set::{Name, Set};

@@ -13,6 +13,8 @@ pub enum Name {
     ServiceAccount,
     /// Publishes the certificate authority in every namespace.
     RootCa,
+    /// Fills Secrets that are for the token of a service account.
+    TokenSecret,
     /// Counts what ResourceQuotas limit.
     ResourceQuota,
     /// Keeps the number of Pods of ReplicaSets.
@@ -53,7 +55,17 @@ impl Set {
 
     /// Garbage collection, namespaces, what every namespace has, and quotas.
     pub fn gc() -> Self {
-        Self([Name::GarbageCollector, Name::Namespace, Name::ServiceAccount, Name::RootCa, Name::ResourceQuota].into())
+        Self(
+            [
+                Name::GarbageCollector,
+                Name::Namespace,
+                Name::ServiceAccount,
+                Name::RootCa,
+                Name::TokenSecret,
+                Name::ResourceQuota,
+            ]
+            .into(),
+        )
     }
 
     /// All controllers for a cluster with a node.

@@ -14,7 +14,7 @@ use windlass_schema::protobuf;
 use super::{Accept, Body, Form, full};
 
 /// Shorter answers are not worth compressing.
-const GZIP_BYTES_MIN: usize = 128 << 10;
+pub(super) const GZIP_BYTES_MIN: usize = 128 << 10;
 
 /// The answer that carries `value`.
 pub(crate) fn respond(status: StatusCode, value: &Value, accept: &Accept) -> Response<Body> {
@@ -70,7 +70,7 @@ fn yaml(value: &Value) -> Bytes {
 }
 
 /// `None` if it cannot be compressed; then it is sent as it is.
-fn gzip(text: &Bytes) -> Option<Bytes> {
+pub(super) fn gzip(text: &Bytes) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(text.len() / 4), Compression::fast());
     encoder.write_all(text).ok()?;
     encoder.finish().ok().map(Bytes::from)

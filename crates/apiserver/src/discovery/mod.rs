@@ -5,83 +5,89 @@ mod groups;
 mod legacy;
 mod negotiate;
 
-use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY},
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use http::{HeaderMap, HeaderValue, Response, header::CACHE_CONTROL};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::{
     ApiError, Config,
-    codec::{Body, full, json_bytes},
+    codec::{Body, Prepared, json_bytes},
     registry::Catalog,
 };
 
 pub(crate) use groups::{Group, groups};
 use negotiate::{Form, form};
 
-/// Answers a path of discovery; `None` for any other path.
-pub(crate) fn respond(
-    path: &str,
-    headers: &HeaderMap,
-    catalog: &Catalog,
-    config: &Config,
-) -> Option<Result<Response<Body>, ApiError>> {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let value = match &parts[..] {
-        ["api"] if !config.aggregated_discovery => Some(legacy::versions(&config.address)),
-        ["apis"] if !config.aggregated_discovery => Some(legacy::groups(catalog)),
-        ["api"] => return Some(root(headers, catalog, true, || legacy::versions(&config.address))),
-        ["apis"] => return Some(root(headers, catalog, false, || legacy::groups(catalog))),
-        ["api", "v1"] => legacy::resources(catalog, "", "v1"),
+/// Documents that are made when they are asked for and kept while they are true.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery(Mutex<Option<Cached>>);
+
+#[derive(Debug)]
+struct Cached {
+    made_from: Arc<Catalog>,
+    documents: HashMap<String, Arc<Prepared>>,
+}
+
+impl Discovery {
+    /// Answers a path of discovery; `None` for any other path.
+    pub(crate) fn respond(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        catalog: &Arc<Catalog>,
+        config: &Config,
+    ) -> Option<Result<Response<Body>, ApiError>> {
+        let path = path.trim_matches('/');
+        let parts: Vec<&str> = path.split('/').collect();
+        if !matches!(parts[..], ["api" | "apis"] | ["api", "v1"] | ["apis", _] | ["apis", _, _]) {
+            return None;
+        }
+        Some(form(headers).and_then(|form| {
+            let whole = parts.len() == 1 && config.aggregated_discovery;
+            let form = if whole { form } else { Form::Plain };
+            let document = self.document(catalog, path, form, &config.address).ok_or_else(ApiError::no_such_path)?;
+            let mut response = document.respond(headers);
+            if form == Form::Plain {
+                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+            }
+            Ok(response)
+        }))
+    }
+
+    fn document(&self, catalog: &Arc<Catalog>, path: &str, form: Form, address: &str) -> Option<Arc<Prepared>> {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = match cached.take().filter(|cached| Arc::ptr_eq(&cached.made_from, catalog)) {
+            Some(current) => cached.insert(current),
+            None => cached.insert(Cached { made_from: Arc::clone(catalog), documents: HashMap::new() }),
+        };
+        let key = format!("{form:?} {path}");
+        if let Some(known) = cached.documents.get(&key) {
+            return Some(Arc::clone(known));
+        }
+        let (value, content_type) = match form {
+            Form::Plain => (plain(catalog, path, address)?, "application/json"),
+            Form::Aggregated(version) => (aggregated::list(catalog, path == "api", version), version.content_type()),
+        };
+        let made = Prepared::new(json_bytes(&value), content_type);
+        cached.documents.insert(key, Arc::clone(&made));
+        Some(made)
+    }
+}
+
+/// The document at a path, for clients that know no other form.
+fn plain(catalog: &Catalog, path: &str, address: &str) -> Option<Value> {
+    match path.split('/').collect::<Vec<_>>()[..] {
+        ["api"] => Some(legacy::versions(address)),
+        ["apis"] => Some(legacy::groups(catalog)),
+        ["api", version] => legacy::resources(catalog, "", version),
         ["apis", group] => legacy::group(catalog, group),
         ["apis", group, version] => legacy::resources(catalog, group, version),
-        _ => return None,
-    };
-    Some(value.ok_or_else(ApiError::no_such_path).and_then(|value| plain(headers, &value)))
-}
-
-fn root(
-    headers: &HeaderMap,
-    catalog: &Catalog,
-    core: bool,
-    legacy: impl FnOnce() -> Value,
-) -> Result<Response<Body>, ApiError> {
-    match form(headers)? {
-        Form::Plain => plain(headers, &legacy()),
-        Form::Aggregated(version) => {
-            let content = json_bytes(&aggregated::list(catalog, core, version));
-            Ok(tagged(headers, content, version.content_type()))
-        }
+        _ => None,
     }
-}
-
-fn plain(headers: &HeaderMap, value: &Value) -> Result<Response<Body>, ApiError> {
-    form(headers)?;
-    let mut response = Response::new(full(json_bytes(value)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    Ok(response)
-}
-
-/// An answer with a tag, or 304 for a client that has it already.
-pub(crate) fn tagged(headers: &HeaderMap, content: Bytes, content_type: &'static str) -> Response<Body> {
-    let tag = format!("\"{}\"", hex::encode_upper(Sha256::digest(&content)));
-    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let unchanged =
-        known.is_some_and(|known| known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
-    let mut response = Response::new(if unchanged { Body::default() } else { full(content) });
-    if unchanged {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    }
-    let headers = response.headers_mut();
-    headers.insert(ETAG, HeaderValue::from_str(&tag).expect("hexadecimal digits are a header value"));
-    headers.insert(VARY, HeaderValue::from_static("Accept"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Discovery as clients read it.
 
-use http::header::ACCEPT;
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http_body_util::BodyExt;
 use serde_json::json;
 
 use super::*;
+use crate::codec::full;
 use crate::registry::Registry;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
@@ -16,7 +17,7 @@ async fn get(path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMa
 async fn get_from(config: Config, path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMap, Value) {
     let registry = Registry::new();
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-    let response = respond(path, &headers, &registry.catalog(), &config).unwrap();
+    let response = Discovery::default().respond(path, &headers, &registry.catalog(), &config).unwrap();
     let response = response.unwrap_or_else(|error| {
         let mut response = Response::new(full(json_bytes(&error.status())));
         *response.status_mut() = error.code;
@@ -86,7 +87,10 @@ async fn what_a_client_has_is_not_sent_again() {
 fn other_paths_are_left_alone() {
     let registry = Registry::new();
     for path in ["/", "/version", "/api/v1/pods", "/apis/apps/v1/deployments"] {
-        assert!(respond(path, &HeaderMap::new(), &registry.catalog(), &Config::default()).is_none(), "{path}");
+        assert!(
+            Discovery::default().respond(path, &HeaderMap::new(), &registry.catalog(), &Config::default()).is_none(),
+            "{path}"
+        );
     }
 }
 

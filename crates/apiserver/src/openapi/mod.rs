@@ -13,18 +13,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
-    header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, LOCATION, VARY},
+    header::{ACCEPT, CACHE_CONTROL, EXPIRES, LOCATION},
 };
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::{
     ApiError,
-    codec::{Body, full, json_bytes},
-    discovery::{groups, tagged},
+    codec::{Body, Prepared, json_bytes},
+    discovery::groups,
     query::Query,
     registry::{Catalog, Served},
 };
@@ -34,14 +32,15 @@ use crate::{
 pub(crate) struct OpenApi {
     documents: Mutex<HashMap<String, Arc<Document>>>,
     whole: Mutex<Option<Whole>>,
+    index: Mutex<Option<(Arc<Catalog>, Arc<Prepared>)>>,
 }
 
 /// The document of everything, in both of its forms.
 #[derive(Clone, Debug)]
 struct Whole {
     made_from: Arc<Catalog>,
-    json: Bytes,
-    protobuf: Bytes,
+    json: Arc<Prepared>,
+    protobuf: Arc<Prepared>,
 }
 
 /// The document of a group and version.
@@ -49,8 +48,7 @@ struct Whole {
 struct Document {
     /// The kinds that it was made from.
     kinds: Vec<Served>,
-    content: Bytes,
-    hash: String,
+    answer: Arc<Prepared>,
 }
 
 impl OpenApi {
@@ -65,14 +63,14 @@ impl OpenApi {
         let rest = path.trim_end_matches('/').strip_prefix("/openapi/")?;
         let form = form(headers);
         if rest == "v2" && form == Some(Form::Protobuf) {
-            return Some(Ok(tagged(headers, self.v2(catalog).protobuf, protobuf::CONTENT_TYPE)));
+            return Some(Ok(self.whole(catalog).protobuf.respond(headers)));
         }
         if form != Some(Form::Json) {
             return Some(Err(ApiError::not_acceptable(&["application/json"])));
         }
         Some(match rest {
-            "v2" => Ok(tagged(headers, self.v2(catalog).json, "application/json")),
-            "v3" => Ok(tagged(headers, self.index(catalog), "application/json")),
+            "v2" => Ok(self.whole(catalog).json.respond(headers)),
+            "v3" => Ok(self.index(catalog).respond(headers)),
             rest => match rest.strip_prefix("v3/").and_then(|name| self.document(name, catalog)) {
                 Some(document) => Ok(versioned(&document, path, query, headers)),
                 None => Err(ApiError::no_such_path()),
@@ -80,28 +78,37 @@ impl OpenApi {
         })
     }
 
-    fn v2(&self, catalog: &Arc<Catalog>) -> Whole {
+    fn whole(&self, catalog: &Arc<Catalog>) -> Whole {
         let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = whole.as_ref().filter(|known| Arc::ptr_eq(&known.made_from, catalog)) {
             return known.clone();
         }
         let document = v2::document(catalog);
-        let made_from = Arc::clone(catalog);
-        let made = Whole { made_from, json: json_bytes(&document), protobuf: protobuf::encode(&document).into() };
+        let made = Whole {
+            made_from: Arc::clone(catalog),
+            json: Prepared::new(json_bytes(&document), "application/json"),
+            protobuf: Prepared::new(protobuf::encode(&document), protobuf::CONTENT_TYPE),
+        };
         whole.insert(made).clone()
     }
 
     /// The list of documents, each with the hash of its content in its address.
-    fn index(&self, catalog: &Catalog) -> Bytes {
+    fn index(&self, catalog: &Arc<Catalog>) -> Arc<Prepared> {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = index.as_ref().filter(|(made_from, _)| Arc::ptr_eq(made_from, catalog)) {
+            return Arc::clone(known);
+        }
         let paths: Map<String, Value> = names(catalog)
             .into_iter()
             .filter_map(|name| {
-                let hash = self.document(&name, catalog)?.hash.clone();
-                let address = format!("/openapi/v3/{name}?hash={hash}");
+                let document = self.document(&name, catalog)?;
+                let address = format!("/openapi/v3/{name}?hash={}", document.answer.hash());
                 Some((name, json!({"serverRelativeURL": address})))
             })
             .collect();
-        json_bytes(&json!({"paths": paths}))
+        let made = Prepared::new(json_bytes(&json!({"paths": paths})), "application/json");
+        *index = Some((Arc::clone(catalog), Arc::clone(&made)));
+        made
     }
 
     /// The document of a name such as `apis/apps/v1`; `None` if there is no such name.
@@ -116,8 +123,7 @@ impl OpenApi {
         let references: Vec<&Served> = kinds.iter().collect();
         let content =
             if kinds.is_empty() { v3::empty_document(&format!("/{name}/")) } else { v3::document(&references) };
-        let hash = hex::encode_upper(Sha256::digest(content.as_bytes()));
-        let document = Arc::new(Document { kinds, content: content.into(), hash });
+        let document = Arc::new(Document { kinds, answer: Prepared::new(content, "application/json") });
         documents.insert(name.to_owned(), Arc::clone(&document));
         // Documents of kinds that are gone are not kept.
         documents.retain(|name, _| self::kinds(name, catalog).is_some());
@@ -179,22 +185,18 @@ fn form(headers: &HeaderMap) -> Option<Form> {
 /// A document under its hash never changes; without one, or under an old one, clients are sent on or asked to check.
 fn versioned(document: &Document, path: &str, query: &Query, headers: &HeaderMap) -> Response<Body> {
     match query.get("hash") {
-        None => tagged(headers, document.content.clone(), "application/json"),
-        Some(hash) if hash == document.hash => {
-            let mut response = Response::new(full(document.content.clone()));
+        None => document.answer.respond(headers),
+        Some(hash) if hash == document.answer.hash() => {
+            let mut response = document.answer.respond(headers);
             let headers = response.headers_mut();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
             headers.insert(EXPIRES, HeaderValue::from_static("Fri, 31 Dec 2100 00:00:00 GMT"));
-            headers.insert(VARY, HeaderValue::from_static("Accept"));
-            let tag = format!("\"{}\"", document.hash);
-            headers.insert(ETAG, HeaderValue::from_str(&tag).expect("hexadecimal digits are a header value"));
             response
         }
         Some(_) => {
             let mut response = Response::new(Body::default());
             *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-            let address = format!("{path}?hash={}", document.hash);
+            let address = format!("{path}?hash={}", document.answer.hash());
             let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("/openapi/v3"));
             response.headers_mut().insert(LOCATION, address);
             response

@@ -28,7 +28,9 @@ pub(super) fn allocate(
     let wanted = match kind {
         "NodePort" => true,
         "LoadBalancer" => object["spec"]["allocateLoadBalancerNodePorts"] != Value::Bool(false),
-        _ => return release(object),
+        // A Service that had node ports gives them back; one that never had them cannot ask for some.
+        _ if old.is_some_and(has_node_ports) => return release(object),
+        kind => return refuse_node_ports(kind, object),
     };
     let mut taken = used.clone();
     for (index, port) in ports_mut(object).enumerate() {
@@ -48,6 +50,23 @@ pub(super) fn allocate(
         }
     }
     Ok(())
+}
+
+/// Whether the type of the Service has node ports.
+fn has_node_ports(object: &Value) -> bool {
+    matches!(object["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"))
+}
+
+fn refuse_node_ports(kind: &str, object: &Value) -> Result<(), FieldError> {
+    let ports = object["spec"]["ports"].as_array().into_iter().flatten().enumerate();
+    let mut asking = ports.filter(|(_, port)| port["nodePort"].as_u64().is_some_and(|number| number > 0));
+    match asking.next() {
+        None => Ok(()),
+        Some((index, _)) => Err(FieldError::forbidden(
+            format!("spec.ports[{index}].nodePort"),
+            format!("may not be used when `type` is '{kind}'"),
+        )),
+    }
 }
 
 fn ports_mut(object: &mut Value) -> impl Iterator<Item = &mut Value> {
@@ -90,6 +109,15 @@ mod tests {
 
     fn service(kind: &str, ports: Value) -> Value {
         json!({"spec": {"type": kind, "ports": ports}})
+    }
+
+    #[test]
+    fn a_service_without_node_ports_cannot_ask_for_one() {
+        let mut asking = service("ClusterIP", json!([{"port": 80, "nodePort": 30_000}]));
+        assert!(allocate(&RANGE, &HashSet::new(), &mut asking.clone(), None).is_err());
+        let before = service("NodePort", json!([{"port": 80, "nodePort": 30_000}]));
+        allocate(&RANGE, &HashSet::new(), &mut asking, Some(&before)).unwrap();
+        assert!(asking["spec"]["ports"][0]["nodePort"].is_null());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use http::Method;
 use windlass_store::Store;
 
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -18,8 +19,12 @@ const BUCKETS: [f64; 12] = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.
 #[derive(Debug, Default)]
 pub struct Metrics {
     requests: Mutex<BTreeMap<Series, Durations>>,
-    in_flight: AtomicI64,
+    /// Reads and writes.
+    in_flight: [AtomicI64; 2],
 }
+
+/// What requests that are being answered are counted as, in the order of the counters.
+const REQUEST_KINDS: [&str; 2] = ["readOnly", "mutating"];
 
 /// A request that was answered; parts that do not apply are empty.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +33,10 @@ pub struct Observation<'a> {
     pub verb: &'a str,
     /// The API group.
     pub group: &'a str,
+    /// The version of the group.
+    pub version: &'a str,
+    /// What the request is about: `cluster`, `namespace` or one `resource`.
+    pub scope: &'a str,
     /// The resource.
     pub resource: &'a str,
     /// The subresource.
@@ -42,6 +51,8 @@ pub struct Observation<'a> {
 struct Series {
     verb: String,
     group: String,
+    version: String,
+    scope: String,
     resource: String,
     subresource: String,
     code: u16,
@@ -57,19 +68,20 @@ struct Durations {
 
 /// A request that is being answered; dropping it says that it was.
 #[derive(Debug)]
-pub struct InFlight<'a>(&'a Metrics);
+pub struct InFlight<'a>(&'a AtomicI64);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Metrics {
-    /// Counts a request while it is being answered.
-    pub fn begin(&self) -> InFlight<'_> {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(self)
+    /// Counts a request with this method while it is being answered.
+    pub fn begin(&self, method: &Method) -> InFlight<'_> {
+        let counter = &self.in_flight[usize::from(!method.is_safe())];
+        counter.fetch_add(1, Ordering::Relaxed);
+        InFlight(counter)
     }
 
     /// Counts a request that was answered.
@@ -77,6 +89,8 @@ impl Metrics {
         let series = Series {
             verb: observation.verb.to_owned(),
             group: observation.group.to_owned(),
+            version: observation.version.to_owned(),
+            scope: observation.scope.to_owned(),
             resource: observation.resource.to_owned(),
             subresource: observation.subresource.to_owned(),
             code: observation.code,
@@ -91,9 +105,11 @@ impl Metrics {
     pub(super) fn render(&self, store: &Store) -> String {
         let mut text = String::new();
         self.render_requests(&mut text);
-        let in_flight = self.in_flight.load(Ordering::Relaxed);
         family(&mut text, "apiserver_current_inflight_requests", "gauge", "Requests that are being answered.");
-        line(&mut text, "apiserver_current_inflight_requests", "", in_flight);
+        for (kind, counter) in REQUEST_KINDS.iter().zip(&self.in_flight) {
+            let labels = format!("request_kind={kind:?}");
+            line(&mut text, "apiserver_current_inflight_requests", &labels, counter.load(Ordering::Relaxed));
+        }
         render_objects(&mut text, store);
         render_process(&mut text);
         text
@@ -136,11 +152,13 @@ impl Durations {
 impl Series {
     fn labels(&self) -> String {
         format!(
-            "verb={:?},group={:?},resource={:?},subresource={:?}",
+            "component=\"apiserver\",verb={:?},group={:?},version={:?},resource={:?},subresource={:?},scope={:?}",
             self.verb.to_uppercase(),
             self.group,
+            self.version,
             self.resource,
-            self.subresource
+            self.subresource,
+            self.scope
         )
     }
 }
@@ -199,24 +217,36 @@ mod tests {
         store.commit(vec![windlass_store::Write::create(key, "{}")]).await.unwrap();
         let metrics = Metrics::default();
         let duration = Some(Duration::from_millis(30));
-        let get = Observation { verb: "get", group: "", resource: "pods", subresource: "", code: 200, duration };
+        let get = Observation {
+            verb: "get",
+            group: "",
+            version: "v1",
+            scope: "resource",
+            resource: "pods",
+            subresource: "",
+            code: 200,
+            duration,
+        };
         metrics.observe(&get);
         metrics.observe(&get);
         metrics.observe(&Observation { verb: "watch", duration: None, ..get });
-        let current = metrics.begin();
+        let current = metrics.begin(&Method::GET);
         let text = metrics.render(&store);
         drop(current);
-        let labels = r#"verb="GET",group="",resource="pods",subresource="",code="200""#;
+        let labels = concat!(
+            r#"component="apiserver",verb="GET",group="",version="v1",resource="pods","#,
+            r#"subresource="",scope="resource",code="200""#
+        );
         for expected in [
             format!("apiserver_request_total{{{labels}}} 2"),
             format!("apiserver_request_duration_seconds_bucket{{{labels},le=\"0.025\"}} 0"),
             format!("apiserver_request_duration_seconds_bucket{{{labels},le=\"0.05\"}} 2"),
             "apiserver_storage_objects{resource=\"deployments.apps\"} 1".to_owned(),
-            "apiserver_current_inflight_requests 1".to_owned(),
+            "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 1".to_owned(),
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected} is missing in\n{text}");
         }
-        assert!(!text.contains("duration_seconds_count{verb=\"WATCH\""));
-        assert!(metrics.render(&store).contains("apiserver_current_inflight_requests 0"));
+        assert!(!text.contains("duration_seconds_count{component=\"apiserver\",verb=\"WATCH\""));
+        assert!(metrics.render(&store).contains("apiserver_current_inflight_requests{request_kind=\"readOnly\"} 0"));
     }
 }

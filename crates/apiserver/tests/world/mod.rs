@@ -43,6 +43,10 @@ impl Answer {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    pub(crate) async fn with(config: Config) -> Self {
         let store = Store::in_memory();
         let settings = Bootstrap {
             endpoint: "127.0.0.1:6443".parse().unwrap(),
@@ -50,7 +54,7 @@ impl World {
             client_ca: None,
         };
         bootstrap(&store, &settings).await.unwrap();
-        let api = Api::new(store.clone(), Auth::new(store.clone()), Config::default());
+        let api = Api::new(store.clone(), Auth::new(store.clone()), config);
         api.system().health.set_bootstrapped();
         let client = local(&api, User::master("admin"));
         Self { api, store, client }

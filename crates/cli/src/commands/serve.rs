@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
-use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
+use windlass_cluster::{AuditConfig, Cluster, ClusterConfig, Listen, Profile};
 
 use super::apply::{Applied, Mode, apply_all};
 use crate::arguments::{ProfileName, ServeOptions, Target};
@@ -41,6 +41,7 @@ pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving,
         dir: Some(dir.to_path_buf()),
         profile: profile(options.profile),
         listen: Listen::Port(options.port),
+        audit: options.audit_log.clone().map(|log| AuditConfig { log, policy: options.audit_policy.clone() }),
         ..ClusterConfig::default()
     };
     let cluster = Cluster::start(config).await.map_err(|error| Failure::new(error.to_string()))?;

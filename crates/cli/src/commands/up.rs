@@ -96,6 +96,11 @@ async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
     if options.serve.no_operators {
         command.arg("--no-operators");
     }
+    for (name, path) in [("--audit-log", &options.serve.audit_log), ("--audit-policy", &options.serve.audit_policy)] {
+        if let Some(path) = path {
+            command.arg(name).arg(std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+        }
+    }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
     let mut line = String::new();
     let output = child.stdout.take().expect("stdout was asked for");

@@ -35,7 +35,7 @@ pub(super) const HONOURED: [(&str, &str); 20] = [
 ];
 
 /// Flags that need nothing done: what they ask for is so anyway, or has no object here.
-const WITHOUT_EFFECT: [&str; 12] = [
+const WITHOUT_EFFECT: [&str; 11] = [
     "allow-privileged",
     "api-audiences",
     "enable-aggregator-routing",
@@ -45,10 +45,13 @@ const WITHOUT_EFFECT: [&str; 12] = [
     "etcd-prefix",
     "etcd-servers",
     "insecure-port",
-    "runtime-config",
     "storage-backend",
     "vmodule",
 ];
+
+/// Admission plugins that cannot be switched off.
+const ALWAYS_ON: [&str; 4] =
+    ["MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook"];
 
 /// Environment variable: how much runs beside the API server.
 pub(super) const PROFILE_VARIABLE: &str = "WINDLASS_ENVTEST_PROFILE";
@@ -139,16 +142,23 @@ fn plugins(flags: &Flags, warnings: &mut Vec<String>) -> Plugins {
         .with(Plugin::ServiceAccount)
         .with(Plugin::StorageObjectInUseProtection)
         .with(Plugin::TaintNodesByCondition);
-    let mut switch = |name: &'static str, apply: fn(Plugins, Plugin) -> Plugins| {
-        for word in flags.list(name) {
-            match word.parse() {
-                Ok(plugin) => plugins = apply(std::mem::take(&mut plugins), plugin),
-                Err(error) => warnings.push(format!("--{name}: {error}")),
-            }
+    for name in flags.list("enable-admission-plugins") {
+        match name.parse() {
+            Ok(plugin) => plugins = plugins.with(plugin),
+            Err(_) if ALWAYS_ON.contains(&name) => {}
+            Err(_) => warnings.push(format!("--enable-admission-plugins: there is no {name} here")),
         }
-    };
-    switch("enable-admission-plugins", Plugins::with);
-    switch("disable-admission-plugins", Plugins::without);
+    }
+    for name in flags.list("disable-admission-plugins") {
+        match name.parse() {
+            Ok(plugin) => plugins = plugins.without(plugin),
+            Err(_) if ALWAYS_ON.contains(&name) => {
+                warnings.push(format!("--disable-admission-plugins: {name} is always on here"));
+            }
+            // What is not there is off.
+            Err(_) => {}
+        }
+    }
     plugins
 }
 
@@ -210,11 +220,12 @@ mod tests {
         let settings = settings(&[
             "--feature-gates=AggregatedDiscoveryEndpoint=false,Other=true",
             "--made-up=1",
-            "--enable-admission-plugins=PodNodeSelector",
+            "--enable-admission-plugins=PodNodeSelector,ValidatingAdmissionWebhook",
+            "--disable-admission-plugins=PodSecurity,ValidatingAdmissionWebhook",
             "--authorization-mode=Webhook",
         ]);
         assert!(!settings.aggregated_discovery && !settings.allow_all);
-        assert_eq!(settings.warnings.len(), 4, "{:?}", settings.warnings);
+        assert_eq!(settings.warnings.len(), 5, "{:?}", settings.warnings);
         assert!(settings.warnings[0].contains("--made-up"), "{:?}", settings.warnings);
     }
 

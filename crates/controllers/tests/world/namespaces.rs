@@ -1,7 +1,8 @@
 //! Namespaces, from what every one has to its end.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::authentication::v1::TokenReview;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, ServiceAccount};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -74,5 +75,29 @@ async fn a_finalizer_holds_a_namespace_and_the_conditions_say_so() {
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     maps.patch("held", &PatchParams::default(), &patch).await.unwrap();
     until(namespaces, |all: &[Namespace]| all.iter().all(|one| one.name_any() != "team")).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_secret_is_filled_and_goes_with_its_account() {
+    let world = World::start().await;
+    world.create::<ServiceAccount>(json!({"metadata": {"name": "robot"}})).await;
+    let secret = json!({"metadata": {"name": "robot-token", "annotations": {"kubernetes.io/service-account.name": "robot"}},
+        "type": "kubernetes.io/service-account-token"});
+    world.create::<Secret>(secret).await;
+    let has_token = |secret: &Secret| secret.data.as_ref().is_some_and(|data| data.contains_key("token"));
+    let secret = world.until("robot-token", has_token).await;
+    let data = secret.data.unwrap();
+    assert_eq!(data["namespace"].0, b"default");
+    assert!(data["ca.crt"].0.starts_with(b"-----BEGIN CERTIFICATE-----"));
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+        "spec": {"token": String::from_utf8(data["token"].0.clone()).unwrap()}});
+    let review: TokenReview = serde_json::from_value(review).unwrap();
+    let reviews: Api<TokenReview> = Api::all(world.client());
+    let judged = || async { reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap() };
+    assert_eq!(judged().await.user.unwrap().username.unwrap(), "system:serviceaccount:default:robot");
+    world.api::<ServiceAccount>().delete("robot", &DeleteParams::default()).await.unwrap();
+    world.until_gone::<Secret>("robot-token").await;
+    assert_ne!(judged().await.authenticated, Some(true));
     world.stop().await;
 }

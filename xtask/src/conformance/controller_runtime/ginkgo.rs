@@ -21,6 +21,8 @@ struct Spec {
     leaf_node_text: String,
     state: String,
     #[serde(default)]
+    num_attempts: u32,
+    #[serde(default)]
     failure: Option<Failure>,
 }
 
@@ -36,7 +38,12 @@ pub(super) fn read(report: &str, outcome: &mut Outcome) -> Result<()> {
     for spec in suites.into_iter().flat_map(|suite| suite.spec_reports.unwrap_or_default()) {
         let is_spec = spec.leaf_node_type == "It";
         match spec.state.as_str() {
-            "passed" if is_spec => outcome.add(&name(&spec), Verdict::Passed),
+            "passed" if is_spec => {
+                outcome.add(&name(&spec), Verdict::Passed);
+                if spec.num_attempts > 1 {
+                    outcome.unsteady.push(name(&spec));
+                }
+            }
             "skipped" | "pending" if is_spec => outcome.add(&name(&spec), Verdict::Skipped),
             "passed" | "skipped" | "pending" => {}
             state => {
@@ -63,7 +70,8 @@ mod tests {
     fn specs_count_and_what_runs_around_them_when_it_fails() {
         let report = r#"[{"SpecReports": [
             {"ContainerHierarchyTexts": null, "LeafNodeType": "BeforeSuite", "LeafNodeText": "", "State": "passed"},
-            {"ContainerHierarchyTexts": ["A", "b"], "LeafNodeType": "It", "LeafNodeText": "works", "State": "passed"},
+            {"ContainerHierarchyTexts": ["A", "b"], "LeafNodeType": "It", "LeafNodeText": "works", "State": "passed",
+             "NumAttempts": 2},
             {"ContainerHierarchyTexts": ["A"], "LeafNodeType": "It", "LeafNodeText": "breaks", "State": "failed",
              "Failure": {"Message": "expected"}},
             {"ContainerHierarchyTexts": ["A"], "LeafNodeType": "It", "LeafNodeText": "later", "State": "pending"},
@@ -72,6 +80,7 @@ mod tests {
         let mut outcome = Outcome::default();
         read(report, &mut outcome).unwrap();
         assert_eq!((outcome.passed(), outcome.skipped()), (1, 1));
+        assert_eq!(outcome.unsteady, ["A b works"]);
         let failures: Vec<_> = outcome.failures().collect();
         assert_eq!(failures, [("A breaks", "expected"), ("[AfterSuite]", "timedout")]);
     }

@@ -16,6 +16,8 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     tests: BTreeMap<String, Verdict>,
+    /// Tests that passed, but not at the first try.
+    pub(super) unsteady: Vec<String>,
     pub(super) duration: Duration,
 }
 

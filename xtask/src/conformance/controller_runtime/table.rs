@@ -34,6 +34,19 @@ pub(super) fn table(rows: &[Row]) -> String {
     text
 }
 
+/// What passed on a second or third try only, as a list in Markdown.
+pub(super) fn unsteady(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        for (place, outcome) in [("Windlass", &row.windlass), ("the real one", &row.real)] {
+            for name in outcome.iter().flat_map(|outcome| &outcome.unsteady) {
+                writeln!(text, "- {} on {place}: {name}", row.package).expect("a String takes everything");
+            }
+        }
+    }
+    text
+}
+
 /// What failed, where and how, as a list in Markdown.
 pub(super) fn failures(rows: &[Row]) -> String {
     let mut text = String::new();
