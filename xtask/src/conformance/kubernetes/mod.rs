@@ -8,6 +8,7 @@ mod selection;
 
 use std::collections::VecDeque;
 use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     /// Also the tests for which a node that only pretends to run Pods is enough.
     #[arg(long)]
     all: bool,
+    /// Only what failed or did not run in the last run; the page is written from both.
+    #[arg(long, conflicts_with = "focus")]
+    failed: bool,
     /// How many tests run at a time; those that must be alone are.
     #[arg(long, default_value_t = 2)]
     procs: usize,
@@ -41,10 +45,7 @@ pub(crate) struct Options {
 /// Runs the tests, prints how each ended, and writes docs/conformance.md.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let scratch = root().join("target/conformance/kubernetes");
-    if scratch.exists() {
-        fs::remove_dir_all(&scratch)?;
-    }
-    fs::create_dir_all(&scratch)?;
+    clear(&scratch, options.failed)?;
     let kubectl = tools::kubectl()?;
     let e2e = tools::e2e()?;
     let selection = Selection::read()?;
@@ -56,11 +57,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wanted.is_empty() {
         bail!("no conformance test is chosen; with --all, those that need a pretended node are considered too");
     }
+    let known = |spec: &Spec| program::last(&scratch, spec).filter(|last| options.failed && last.failure.is_none());
+    let passed: Vec<Outcome> = wanted.iter().filter_map(known).collect();
+    let wanted: Vec<Spec> = wanted.into_iter().filter(|spec| known(spec).is_none()).collect();
     let cluster = ConformanceCluster::start(&scratch, &kubectl)?;
     let limit = Duration::from_secs(options.limit);
     let program = Program { path: e2e, kubectl, kubeconfig: cluster.kubeconfig(), scratch: scratch.clone(), limit };
-    let outcomes = run_all(&program, wanted, options.procs.max(1));
+    let mut outcomes = run_all(&program, wanted, options.procs.max(1));
     drop(cluster);
+    outcomes.extend(passed);
+    outcomes.sort_by(|one, other| one.name.cmp(&other.name));
     let failed = outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
     println!("{} passed, {failed} failed; reports and logs are in {}", outcomes.len() - failed, scratch.display());
     if options.focus.is_none() {
@@ -70,6 +76,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         0 => Ok(()),
         _ => bail!("{failed} of {} conformance tests failed", outcomes.len()),
     }
+}
+
+/// Makes room for a run: for all of it, or beside the reports of the last one.
+fn clear(scratch: &Path, keep_reports: bool) -> Result<()> {
+    let old = if keep_reports { scratch.join("cluster") } else { scratch.to_path_buf() };
+    if old.exists() {
+        fs::remove_dir_all(&old)?;
+    }
+    fs::create_dir_all(scratch)?;
+    Ok(())
 }
 
 /// A test that was asked for by name runs whatever it needs short of a node.
@@ -94,9 +110,7 @@ fn run_all(program: &Program, specs: Vec<Spec>, procs: usize) -> Vec<Outcome> {
             }
         });
     }
-    let mut outcomes = outcomes.into_inner().expect("no worker panics");
-    outcomes.sort_by(|one, other| one.name.cmp(&other.name));
-    outcomes
+    outcomes.into_inner().expect("no worker panics")
 }
 
 /// Runs tests of the queue until it is empty.

@@ -23,7 +23,7 @@ fn page(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], all: bool) 
     let mut text = format!(
         "# Kubernetes conformance\n\n\
          Made by `{command}`, not by hand: Kubernetes {KUBERNETES}'s own end-to-end program, unchanged, against Windlass {}\n\
-         with profile `workloads`.\n\n\
+         with profile `workloads`. What fails once may have run again with `--failed`.\n\n\
          Of the {} conformance tests of that release, {} need an API server and controllers only, {} more a node that says\n\
          that Pods run, and {} a node that runs the release's container images; those last are not run here.\n",
         env!("CARGO_PKG_VERSION"),

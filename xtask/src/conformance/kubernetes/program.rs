@@ -45,6 +45,17 @@ pub(super) fn list(program: &Path, scratch: &Path, focus: Option<&str>) -> Resul
     Ok(Report::parse(&fs::read(&report)?)?.chosen())
 }
 
+/// How the test ended in the last run, if it has left a report.
+pub(super) fn last(scratch: &Path, spec: &Spec) -> Option<Outcome> {
+    let report = Report::parse(&fs::read(report_file(scratch, spec)).ok()?).ok()?;
+    let (failure, time) = report.outcome(&spec.name);
+    Some(Outcome { name: spec.name.clone(), failure, time })
+}
+
+fn report_file(scratch: &Path, spec: &Spec) -> PathBuf {
+    scratch.join(format!("{}.json", file_name(&spec.name)))
+}
+
 impl Program {
     /// Runs one test to its end.
     pub(super) fn run(&self, spec: &Spec) -> Outcome {
@@ -58,9 +69,8 @@ impl Program {
     }
 
     fn try_run(&self, spec: &Spec) -> Result<(Option<String>, Duration)> {
-        let files = self.scratch.join(file_name(&spec.name));
-        let report = files.with_extension("json");
-        let log = File::create(files.with_extension("log"))?;
+        let report = report_file(&self.scratch, spec);
+        let log = File::create(report.with_extension("log"))?;
         let flag = |name: &str, value: &Path| format!("--{name}={}", value.display());
         let mut child = Command::new(&self.path)
             .args(["--provider=skeleton", "--allowed-not-ready-nodes=-1", "--minStartupPods=-1"])
