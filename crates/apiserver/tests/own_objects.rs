@@ -128,3 +128,17 @@ async fn requests_are_logged_as_the_policy_wants() {
     assert_eq!(line["objectRef"], json!({"resource": "configmaps", "namespace": "default", "apiVersion": "v1"}));
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[tokio::test]
+async fn options_that_are_refused_are_named_by_their_verb() {
+    let world = World::new().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = json!({"metadata": {"name": "a"}});
+    let kind = |refused: Value| refused["details"]["kind"].as_str().unwrap().to_owned();
+    assert_eq!(kind(world.post(&format!("{maps}?dryRun=No"), &map).await.expect(422)), "CreateOptions");
+    assert_eq!(kind(world.put(&format!("{maps}/a?dryRun=No"), &map).await.expect(422)), "UpdateOptions");
+    assert_eq!(
+        kind(world.patch(&format!("{maps}/a?dryRun=No"), "merge-patch+json", &map).await.expect(422)),
+        "PatchOptions"
+    );
+}

@@ -11,7 +11,9 @@ use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue, objects::Option
 use super::{
     authority::Authority,
     check::{self, Declared},
-    library, macros, rewrite, value,
+    library, macros, rewrite,
+    types::{self, Type},
+    value,
 };
 
 /// The longest accepted expression.
@@ -29,6 +31,8 @@ thread_local! {
 pub(super) struct Program {
     inner: Arc<IdedExpr>,
     shape: check::Shape,
+    /// The type of what it yields, if that is certain and a scalar.
+    result: Option<&'static str>,
 }
 
 /// What an expression sees.
@@ -101,9 +105,19 @@ impl Program {
         let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
         macros::expand(&mut inner);
         let shape = check::run(&inner, declared).map_err(|error| format!("compilation failed: {error}"))?;
+        let found = types::of(&inner, declared.schema).map_err(|error| format!("compilation failed: {error}"))?;
+        let result = match found {
+            Type::Scalar(name) => Some(name),
+            Type::Unknown | Type::Of(_) => None,
+        };
         macros::flatten_messages(&mut inner);
         rewrite::run(&mut inner);
-        Ok(Self { inner: Arc::new(inner), shape })
+        Ok(Self { inner: Arc::new(inner), shape, result })
+    }
+
+    /// Whether the expression surely yields something other than a `wanted`.
+    pub(super) fn surely_yields_other_than(&self, wanted: &str) -> bool {
+        self.result.is_some_and(|found| found != wanted)
     }
 
     /// Whether the expression looks at the value before an update.

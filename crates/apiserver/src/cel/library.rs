@@ -60,6 +60,7 @@ fn library() -> Context<'static> {
     for name in TYPES {
         library.add_variable_from_value(*name, (*name).to_owned());
     }
+    library.add_function("dyn", |call: &Call<'_, '_>| argument(call, 0));
     library.add_function("type", |value: CelValue| type_name(&value).to_owned());
     library.add_function(rewrite::STEP, |call: &Call<'_, '_>| turn(call, 0));
     library.add_function(rewrite::COLLECT, |call: &Call<'_, '_>| turn(call, 1));

@@ -11,6 +11,7 @@ mod macros;
 mod rewrite;
 mod rule;
 mod tree;
+mod types;
 mod value;
 mod walk;
 

@@ -10,7 +10,8 @@ pub(super) const STEP: &str = "@step";
 /// The function that every turn of a loop calls that makes a list.
 pub(super) const COLLECT: &str = "@collect";
 
-/// Writes `a.?b` as `a[?'b']`, where the interpreter is right about absent members, and counts the turns of loops.
+/// Writes `a.?b` as `a[?'b']` and `a.b` as `a['b']`, where the interpreter is right about absent members and about what
+/// has none, and counts the turns of loops.
 pub(super) fn run(node: &mut IdedExpr) {
     match &mut node.expr {
         Expr::Call(call) => {
@@ -21,12 +22,13 @@ pub(super) fn run(node: &mut IdedExpr) {
         }
         Expr::Select(select) => {
             run(&mut select.operand);
-            // A member of what may be absent may be absent as well.
-            if !select.test && yields_optional(&select.operand) {
+            if !select.test {
+                // A member of what may be absent may be absent as well.
+                let optional = yields_optional(&select.operand);
                 let name = LiteralValue::String(select.field.as_str().into());
                 let name = IdedExpr { id: node.id, expr: Expr::Literal(name) };
                 let args = vec![std::mem::take(&mut *select.operand), name];
-                let func_name = operators::OPT_INDEX.to_owned();
+                let func_name = if optional { operators::OPT_INDEX } else { operators::INDEX }.to_owned();
                 node.expr = Expr::Call(CallExpr { func_name, target: None, args });
             }
         }

@@ -67,15 +67,14 @@ impl Rule {
             },
             None => None,
         };
-        let program = match Program::compile(&text, Declared::in_rule(schema)) {
+        let program = match compiled(&text, schema, "bool") {
             Ok(program) => program,
             Err(detail) => return fail("rule", Some(raw), &detail),
         };
-        let message_program =
-            match message_expression.map(|text| Program::compile(&text, Declared::in_rule(schema))).transpose() {
-                Ok(program) => program,
-                Err(detail) => return fail("messageExpression", Some(raw), &format!("messageExpression {detail}")),
-            };
+        let message_program = match message_expression.map(|text| compiled(&text, schema, "string")).transpose() {
+            Ok(program) => program,
+            Err(detail) => return fail("messageExpression", Some(raw), &format!("messageExpression {detail}")),
+        };
         let optional_old_self = given("optionalOldSelf").and_then(Value::as_bool);
         match (program.uses_old_self(), uncorrelatable, optional_old_self) {
             (true, Some(ancestor), _) => {
@@ -99,6 +98,15 @@ impl Rule {
     /// What identifies the rule in an error.
     pub(super) fn label(&self) -> &str {
         self.message.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// A program that may yield a `wanted`.
+fn compiled(text: &str, schema: &Value, wanted: &str) -> Result<Program, String> {
+    let program = Program::compile(text, Declared::in_rule(schema))?;
+    match program.surely_yields_other_than(wanted) {
+        true => Err(format!("must evaluate to a {wanted}")),
+        false => Ok(program),
     }
 }
 

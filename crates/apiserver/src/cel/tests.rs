@@ -40,7 +40,7 @@ fn failed_rules_say_their_message() {
             json!({"rule": "self.size >= self.min", "message": "m", "messageExpression": "'size ' + string(self.size) + ' < ' + string(self.min)"}),
             "spec: size 1 < 2",
         ),
-        (json!({"rule": "self.size >= self.min", "message": "m", "messageExpression": "self.size"}), "spec: m"),
+        (json!({"rule": "self.size >= self.min", "message": "m", "messageExpression": "dyn(self.size)"}), "spec: m"),
         (json!({"rule": "self.size >= self.min", "message": "m", "fieldPath": ".size"}), "spec.size: m"),
     ];
     for (rule, expected) in rows {
@@ -56,6 +56,19 @@ fn errors_of_evaluation_name_the_rule() {
         json!({"size": 1}),
         None,
         &["spec: no such key: min evaluating rule: self.size >= self.min"],
+    );
+}
+
+#[test]
+fn what_has_no_members_is_an_error() {
+    check(
+        integers(json!({"rule": "dyn(self.size).nothing == 1"})),
+        json!({"size": 1}),
+        None,
+        &[
+            "spec: 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: \
+           dyn(self.size).nothing == 1",
+        ],
     );
 }
 
@@ -262,6 +275,39 @@ fn texts_cannot_grow_without_bound() {
     check(schema(usual), new, None, &[]);
     let many = json!({"l": vec!["some-item"; 2_000]});
     check(schema("self.l.map(x, x.size()).size() == 2000 && self.l.filter(x, x == '').size() == 0"), many, None, &[]);
+}
+
+#[test]
+fn types_that_do_not_fit_are_refused() {
+    let schema = |rule: &str| {
+        let properties = json!({"size": {"type": "integer"}, "name": {"type": "string"}, "on": {"type": "boolean"},
+            "names": {"type": "array", "items": {"type": "string"}}, "port": {"x-kubernetes-int-or-string": true},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}}, "some": {"type": "string", "nullable": true}});
+        spec_schema(json!({"type": "object", "properties": properties, "x-kubernetes-validations": [{"rule": rule}]}))
+    };
+    let refused = [
+        ("self.size > '1'", "found no matching overload for '_>_' applied to '(int, string)'"),
+        ("self.name + self.size == 'a'", "found no matching overload for '_+_' applied to '(string, int)'"),
+        ("self.name && self.on", "found no matching overload for '_&&_' applied to '(string, bool)'"),
+        ("self.names.all(n, n == 1)", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("self.labels.all(k, v, v > 2)", "found no matching overload for '_>_' applied to '(string, int)'"),
+        ("cel.bind(n, self.size, n == 'x')", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("self.name", "must evaluate to a bool"),
+        ("size(self.names) + 1", "must evaluate to a bool"),
+    ];
+    for (rule, expected) in refused {
+        let errors = Rules::compile(&schema(rule)).unwrap_err();
+        assert!(errors[0].detail.ends_with(expected), "{rule}: {}", errors[0].detail);
+    }
+    let fine = [
+        "self.size > 1.5 && self.port == 80 && self.port == 'http' && self.some == null",
+        "self.names.map(n, n.size()).all(s, s > 0) && self.labels['a'] == 'x' && self.labels.a == 'x'",
+        "(self.on ? self.name : 'x') == 'y' && self.names.exists_one(n, n == 'a') && has(self.name)",
+        "self.names.filter(n, n != '')[0] == 'a' && self.name.size() + 1 == 2 && self.name + 'x' == 'ax'",
+    ];
+    for rule in fine {
+        assert!(Rules::compile(&schema(rule)).is_ok(), "{rule}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_schema::FieldError;
 
 use super::selector::{FieldSelector, LabelSelector};
-use crate::{ApiError, Subject, query::Query};
+use crate::{ApiError, Subject, query::Query, request::Verb};
 
 /// What to do with fields that a kind does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,8 @@ pub(crate) struct WriteOptions {
 const FIELD_MANAGER_MAX: usize = 128;
 
 impl WriteOptions {
-    pub(crate) fn new(query: &Query) -> Result<Self, ApiError> {
+    /// Reads the options of a request with this verb.
+    pub(crate) fn new(query: &Query, verb: Verb) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
         let dry_run = dry_run(query.all("dryRun"), &mut errors);
         let field_manager = query.get("fieldManager").map(str::to_owned);
@@ -45,7 +46,12 @@ impl WriteOptions {
             }
         };
         let force = query.all("force").next().map(|value| !matches!(value, "false" | "0"));
-        refuse("PatchOptions", errors)?;
+        let kind = match verb {
+            Verb::Create => "CreateOptions",
+            Verb::Update => "UpdateOptions",
+            _ => "PatchOptions",
+        };
+        refuse(kind, errors)?;
         Ok(Self { dry_run, field_manager, field_validation, force })
     }
 

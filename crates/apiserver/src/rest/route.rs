@@ -37,7 +37,7 @@ pub(crate) async fn handle(
         query: info.query.clone(),
         headers: request.headers().clone(),
         accept: negotiate(request.headers(), &info.query)?,
-        options: WriteOptions::new(&info.query)?,
+        options: WriteOptions::new(&info.query, info.resource.as_ref().map_or(Verb::Other, |request| request.verb))?,
         warnings: Mutex::default(),
     };
     check_namespace(&scope)?;
