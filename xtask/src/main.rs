@@ -1,5 +1,6 @@
-//! Tasks of the project: generated tables, tests, tidy checks, tools.
+//! Tasks of the project: generated tables, tests, tidy checks, tools, comparisons.
 
+mod bench;
 mod conformance;
 mod generate;
 mod soak;
@@ -22,6 +23,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measure Windlass beside the real thing and print how many times better it is.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Run a suite of another project against Windlass and print what passed and failed.
     #[command(subcommand)]
     Conformance(conformance::Suite),
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
+        Task::Bench(bench) => bench::run(&bench),
         Task::Conformance(suite) => conformance::run(&suite),
         Task::Generate(options) => generate::run(&options),
         Task::Soak(soak) => soak::run(&soak),

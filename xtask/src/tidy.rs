@@ -14,9 +14,10 @@ const TABLES: [&str; 0] = [];
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 5] = ["util", "utils", "helpers", "common", "misc"];
 /// Crates in their order: each may use only those before it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 19] = [
     "windlass-differential",
     "windlass-api",
+    "windlass-clock",
     "windlass-store",
     "windlass-merge",
     "windlass-schema",
@@ -28,7 +29,9 @@ const ORDER: [&str; 16] = [
     "windlass-controllers",
     "windlass-node",
     "windlass-cluster",
+    "windlass-testkit",
     "memcached-operator",
+    "windlass-load",
     "windlass-cli",
     "xtask",
 ];

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let store = Store::in_memory();
     let config = Config { address: address.to_string(), ..Config::default() };
     let settings = Bootstrap { endpoint: address, service_address: [10, 96, 0, 1].into(), client_ca: None };
-    bootstrap(&store, &settings).await?;
+    bootstrap(&store, &settings, jiff::Timestamp::now()).await?;
     let api = Api::new(store.clone(), Auth::new(store), config);
     api.system().health.set_bootstrapped();
     println!("serving on https://{address}");

@@ -107,7 +107,8 @@ pub(crate) fn take_over(object: &mut Value, from: &Value, field: &str) {
     };
 }
 
-/// The present time as objects carry it: whole seconds, UTC.
+/// The machine's time as objects carry it, for what the server notes about itself. Whatever clients and controllers act
+/// on has the time of the server's clock.
 pub(crate) fn now() -> String {
     timestamp(jiff::Timestamp::now())
 }

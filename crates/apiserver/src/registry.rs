@@ -3,11 +3,15 @@
 use std::{
     collections::HashMap,
     ops::Deref,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use tokio::sync::watch;
 use windlass_schema::{Kind, builtin};
+use windlass_store::Revision;
 
 use crate::crd::CustomKind;
 
@@ -18,17 +22,19 @@ use crate::crd::CustomKind;
 pub struct Served {
     kind: Arc<Kind>,
     custom: Option<Arc<CustomKind>>,
+    /// Objects of a custom kind that were written after this revision have its present schema.
+    settled: Arc<AtomicU64>,
 }
 
 impl Served {
     /// A built-in kind.
     pub(crate) fn builtin(kind: Arc<Kind>) -> Self {
-        Self { kind, custom: None }
+        Self { kind, custom: None, settled: Arc::default() }
     }
 
     /// A custom kind in one of its versions.
     pub(crate) fn custom_kind(kind: Arc<Kind>, custom: Arc<CustomKind>) -> Self {
-        Self { kind, custom: Some(custom) }
+        Self { kind, custom: Some(custom), settled: Arc::new(AtomicU64::new(u64::MAX)) }
     }
 
     /// The kind, shared.
@@ -39,6 +45,18 @@ impl Served {
     /// What only custom kinds have; `None` for built-in ones.
     pub(crate) fn custom(&self) -> Option<&Arc<CustomKind>> {
         self.custom.as_ref()
+    }
+
+    /// Whether what the commit `revision` wrote was completed with the schema that this kind has.
+    pub(crate) fn is_settled_at(&self, revision: Revision) -> bool {
+        revision.0 > self.settled.load(Ordering::Acquire)
+    }
+
+    /// Notes that commits up to `revision` may have been made with another schema.
+    pub(crate) fn settle(&self, revision: Revision) {
+        // The first word counts as such; later ones can only move it on.
+        let later = |settled: u64| if settled == u64::MAX { revision.0 } else { settled.max(revision.0) };
+        self.settled.fetch_update(Ordering::AcqRel, Ordering::Acquire, |settled| Some(later(settled))).ok();
     }
 
     /// Whether both are the same kind with the same schema.
@@ -136,6 +154,19 @@ impl Registry {
     /// The kind of an object.
     pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<Served> {
         self.catalog().by_kind(group, version, kind).cloned()
+    }
+
+    /// Notes that `revision` wrote an object of `kind`; should that kind have changed meanwhile, the object has an old
+    /// schema.
+    pub(crate) fn wrote(&self, kind: &Served, revision: Revision) {
+        if kind.custom.is_none() {
+            return;
+        }
+        let catalog = self.catalog();
+        let current = catalog.lookup(&kind.group, &kind.version, &kind.plural);
+        if let Some(current) = current.filter(|current| !current.is_same(kind)) {
+            current.settle(revision);
+        }
     }
 
     /// Tells of changes: the number grows with each.

@@ -12,7 +12,8 @@ use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response};
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
-use windlass_store::Store;
+use windlass_clock::Clock;
+use windlass_store::{CommitError, Revision, Snapshot, Store};
 
 use crate::{
     Body, NodeProxy,
@@ -47,6 +48,8 @@ pub struct Config {
     pub aggregated_discovery: bool,
     /// The way to the agents of the nodes; without it there are no logs.
     pub node_proxy: Option<Arc<dyn NodeProxy>>,
+    /// Where the time comes from.
+    pub clock: Clock,
     /// Where requests are logged, if anywhere.
     pub audit: Option<Arc<AuditLog>>,
 }
@@ -60,6 +63,7 @@ impl Default for Config {
             plugins: Plugins::default(),
             aggregated_discovery: true,
             node_proxy: None,
+            clock: Clock::system(),
             audit: None,
         }
     }
@@ -109,13 +113,13 @@ impl Api {
     /// until [`Api::shutdown`] is cancelled.
     pub fn new(store: Store, auth: Auth, config: Config) -> Self {
         let api = Self::idle(store, auth, config);
-        let (store, stop) = (api.store().clone(), api.shutdown().clone());
-        tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), stop.clone()));
+        let (store, clock, stop) = (api.store().clone(), api.clock().clone(), api.shutdown().clone());
+        tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), clock.clone(), stop.clone()));
         tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
         tokio::spawn(keep_status(store.clone(), stop.clone()));
         tokio::spawn(aggregation::keep(store.clone(), Arc::clone(api.registry()), stop.clone()));
         tokio::spawn(flow::keep(store.clone(), Arc::clone(&api.0.flows), stop.clone()));
-        tokio::spawn(upkeep::run(store, stop));
+        tokio::spawn(upkeep::run(store, clock, stop));
         api
     }
 
@@ -123,7 +127,7 @@ impl Api {
         let registry = Arc::new(Registry::new());
         let flows = Arc::new(Flows::new(&store.snapshot()));
         crd::restore(&store.snapshot(), &registry);
-        let auth = Arc::new(auth);
+        let auth = Arc::new(auth.with_clock(config.clock.clone()));
         let webhooks = Arc::new(Webhooks::new(store.clone()));
         let admission = Admission::new(
             store.clone(),
@@ -159,6 +163,17 @@ impl Api {
     /// The objects.
     pub fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    /// Makes the objects, and the kinds that are served, like `past`; watchers see the changes.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn restore(&self, past: &Snapshot) -> Result<Revision, CommitError> {
+        let before = self.store().snapshot();
+        let revision = self.store().restore(past).await?;
+        crd::replace(&before, past, self.registry(), revision);
+        Ok(revision)
     }
 
     /// The kinds that are served.
@@ -201,6 +216,11 @@ impl Api {
     /// What the server was told.
     pub fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// Where the time comes from.
+    pub fn clock(&self) -> &Clock {
+        &self.0.config.clock
     }
 
     /// Ends every watch when cancelled.

@@ -4,8 +4,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
+use windlass_clock::Clock;
 use windlass_store::{CommitError, Revision, Snapshot, Store, Write};
 
 use crate::object::Object;
@@ -21,17 +21,15 @@ const BATCH_MAX: usize = 500;
 const EVENTS: &str = "/core/events/";
 
 /// Works until `stop`.
-pub(crate) async fn run(store: Store, stop: CancellationToken) {
-    let mut rounds = interval_at(Instant::now() + INTERVAL, INTERVAL);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
     let mut past: VecDeque<Revision> = VecDeque::from([store.revision()]);
     loop {
         tokio::select! {
-            _ = rounds.tick() => {}
+            () = clock.sleep(INTERVAL) => {}
             () = stop.cancelled() => return,
         }
         compact(&store, &mut past);
-        if let Err(error) = forget_events(&store, Timestamp::now()).await {
+        if let Err(error) = forget_events(&store, clock.now()).await {
             tracing::warn!(%error, "old events could not be removed; trying again later");
         }
     }

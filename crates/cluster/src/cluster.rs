@@ -27,6 +27,7 @@ use crate::{AuditConfig, ClusterConfig, Directory, Kubeconfig, Listen, LoopbackR
 #[derive(Debug)]
 pub struct Cluster {
     api: Api,
+    pki: Pki,
     kubeconfig: Option<Kubeconfig>,
     capabilities: Option<Capabilities>,
     failures: Failures,
@@ -60,6 +61,7 @@ impl Cluster {
         let (failed, failures) = failures();
         let cluster = Cluster {
             api,
+            pki,
             kubeconfig: None,
             capabilities: None,
             failures,
@@ -68,18 +70,12 @@ impl Cluster {
             servers: Group::new(failed),
             _lock: place.lock.take(),
         };
-        cluster.run(&config, place, &pki, &door).await
+        cluster.run(&config, place, &door).await
     }
 
     /// Starts the parts; should one not start, those that did are stopped.
-    async fn run(
-        mut self,
-        config: &ClusterConfig,
-        mut place: Place,
-        pki: &Pki,
-        door: &NodeDoor,
-    ) -> Result<Self, StartError> {
-        match self.start_parts(config, &mut place, pki, door).await {
+    async fn run(mut self, config: &ClusterConfig, mut place: Place, door: &NodeDoor) -> Result<Self, StartError> {
+        match self.start_parts(config, &mut place, door).await {
             Ok(()) => Ok(self),
             Err(error) => {
                 self.shutdown().await;
@@ -92,18 +88,17 @@ impl Cluster {
         &mut self,
         config: &ClusterConfig,
         place: &mut Place,
-        pki: &Pki,
         door: &NodeDoor,
     ) -> Result<(), StartError> {
         let first = Bootstrap {
             endpoint: place.address,
             service_address: IpAddr::V4(place.range.api()),
-            client_ca: Some(pki.authority.clone()),
+            client_ca: Some(self.pki.authority.clone()),
         };
-        bootstrap(self.api.store(), &first).await?;
-        self.kubeconfig = place.serve(&self.api, pki, &self.servers)?;
+        bootstrap(self.api.store(), &first, config.clock.now()).await?;
+        self.kubeconfig = place.serve(&self.api, &self.pki, &self.servers)?;
         self.api.system().health.set_bootstrapped();
-        self.start_controllers(config.controllers(), pki);
+        self.start_controllers(config);
         if config.profile == Profile::Node {
             self.start_node(config, place, door).await?;
         }
@@ -130,6 +125,20 @@ impl Cluster {
         self.kubeconfig.as_ref()
     }
 
+    /// Listens on any port of this machine's loopback address until the cluster ends, so that programs outside of this
+    /// process can look into a cluster that listens nowhere.
+    ///
+    /// # Errors
+    /// If no port can be had.
+    pub fn listen(&self) -> Result<Kubeconfig, StartError> {
+        let listener = address::bind((IpAddr::from([127, 0, 0, 1]), 0).into())?;
+        let range = LoopbackRange::first();
+        let address = local_address(Some(&listener), range)?;
+        let mut place = Place { directory: None, lock: None, range, listener: Some(listener), address };
+        let served = place.serve(&self.api, &self.pki, &self.servers)?;
+        Ok(served.expect("a place with a listener is served"))
+    }
+
     /// What the kernel lets the node do; `None` if there is no node.
     pub fn capabilities(&self) -> Option<Capabilities> {
         self.capabilities
@@ -153,12 +162,13 @@ impl Cluster {
         self.api.store().close().await;
     }
 
-    fn start_controllers(&self, set: Set, pki: &Pki) {
+    fn start_controllers(&self, config: &ClusterConfig) {
+        let set = config.controllers();
         if set == Set::none() {
             return;
         }
         let client = self.client_of(User::master("system:kube-controller-manager"));
-        let controllers = Controllers::new(client, set).root_ca(pki.authority.clone());
+        let controllers = Controllers::new(client, set).clock(config.clock.clone()).root_ca(self.pki.authority.clone());
         let stop = self.controllers.token();
         self.controllers.spawn("controllers", controllers.run(stop));
     }
@@ -260,6 +270,7 @@ fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc
         service_range: AddressRange::new(network, bits),
         plugins: config.plugins(),
         node_proxy: Some(door),
+        clock: config.clock.clone(),
         audit: config.audit.as_ref().map(audit_log).transpose()?,
         ..Config::default()
     };

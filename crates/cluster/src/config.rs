@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use windlass_apiserver::admission::{Plugin, Plugins};
 use windlass_apiserver::auth::StaticTokens;
+use windlass_clock::Clock;
 use windlass_controllers::Set;
 
 /// The usual port of a Kubernetes API server.
@@ -56,6 +57,8 @@ pub struct ClusterConfig {
     pub node_name: String,
     /// The image store, which other clusters may share.
     pub images: PathBuf,
+    /// Where the API server and the controllers take the time from.
+    pub clock: Clock,
     /// Where requests are logged, if anywhere.
     pub audit: Option<AuditConfig>,
 }
@@ -79,6 +82,7 @@ impl Default for ClusterConfig {
             tokens: StaticTokens::default(),
             node_name: "windlass".to_owned(),
             images: images_default(),
+            clock: Clock::system(),
             audit: None,
         }
     }

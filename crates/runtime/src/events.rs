@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use windlass_core::Event;
 
-use crate::clock::Clock;
+use windlass_clock::Clock;
 
 /// How many events may wait to be sent; more are dropped, since news about trouble must not make more of it.
 const PENDING_MAX: usize = 1024;

@@ -13,12 +13,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::backoff::Backoff;
 use crate::cache::{Cache, Change};
-use crate::clock::Clock;
 use crate::health::{Check, Health};
 use crate::key::ObjectKey;
 use crate::object::{Delivery, Guarded, Object, Plain};
 use crate::tap::{Call, Tap};
 use crate::watch::{Watch, WatchKey};
+use windlass_clock::Clock;
 
 /// A watch without an error for this long after a failure has recovered.
 const RECOVERED_AFTER: Duration = Duration::from_secs(10);

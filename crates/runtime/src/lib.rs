@@ -3,7 +3,6 @@
 mod admin;
 mod backoff;
 mod cache;
-mod clock;
 mod controller;
 pub mod engine;
 mod events;
@@ -23,7 +22,6 @@ mod watch;
 
 pub use backoff::Backoff;
 pub use cache::{Cache, Change};
-pub use clock::Clock;
 pub use controller::{ByObject, Controller};
 pub use events::Recorder;
 pub use health::{Check, Health};
@@ -36,4 +34,5 @@ pub use object::Object;
 pub use queue::{Key, Priority, Queue, Taken, Verdict};
 pub use reconcile::{Action, Attempt, Context, Error, Handle, Process, Reconcile};
 pub use watch::Watch;
+pub use windlass_clock::Clock;
 pub use windlass_core::{Event, Severity};

@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin;
-use crate::clock::Clock;
 use crate::controller::Controller;
 use crate::events::Recorder;
 use crate::health::Health;
@@ -19,6 +18,7 @@ use crate::leader::{self, LeaderConfig};
 use crate::metrics::Metrics;
 use crate::reconcile::{Handle, Process};
 use crate::tap::Tap;
+use windlass_clock::Clock;
 
 /// How a manager behaves.
 #[derive(Clone, Debug)]

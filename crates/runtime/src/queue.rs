@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::backoff::Backoff;
-use crate::clock::Clock;
 use crate::metrics::QueueMetrics;
+use windlass_clock::Clock;
 
 /// After this many keys of normal priority one of low priority gets its turn, so that none starves.
 const NORMAL_PER_LOW: u32 = 8;

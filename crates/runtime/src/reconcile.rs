@@ -8,12 +8,12 @@ use std::time::Duration;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::events::Recorder;
 use crate::informer::{Informer, Informers};
 use crate::key::ObjectKey;
 use crate::object::Object;
 use crate::queue::Key;
+use windlass_clock::Clock;
 
 /// How a reconcile that did not fail ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,6 +70,9 @@ pub enum CommitError {
     /// The store was closed while the commit waited.
     #[error("the store is closed")]
     Closed,
+    /// Others wrote all the time, so that a state could not be restored.
+    #[error("the store is written to without a pause; stop the writers first")]
+    Busy,
 }
 
 impl CommitError {
@@ -78,7 +81,7 @@ impl CommitError {
         match self {
             Self::Disk(error) => matches!(&**error, redb::Error::Io(io) if io.kind() == io::ErrorKind::StorageFull),
             Self::Reopen(error) => matches!(**error, OpenError::NoSpace { .. }),
-            Self::Precondition { .. } | Self::Closed => false,
+            Self::Precondition { .. } | Self::Closed | Self::Busy => false,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The state of all keys at one revision.
 
-use std::{ops::Bound, sync::Arc};
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
 use rpds::RedBlackTreeMapSync;
 
-use crate::{Entry, Revision};
+use crate::{Entry, Expect, Revision, Write};
 
 /// All keys in order; a clone shares everything.
 pub(crate) type Index = RedBlackTreeMapSync<Arc<str>, Entry>;
@@ -30,6 +30,22 @@ impl Snapshot {
     /// What `key` holds.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.index.get(key)
+    }
+
+    /// What makes `present` like this state in `keys`.
+    pub(crate) fn writes_for<'a>(&self, present: &Self, keys: impl Iterator<Item = &'a Arc<str>>) -> Vec<Write> {
+        let write = |key: &Arc<str>| {
+            let (then, now) = (self.get(key), present.get(key));
+            let expect = now.map_or(Expect::Absent, |entry| Expect::Revision(entry.modified));
+            let value = then.map(|entry| entry.value.clone());
+            (value.as_ref() != now.map(|entry| &entry.value)).then(|| Write { key: key.to_string(), expect, value })
+        };
+        keys.filter_map(write).collect()
+    }
+
+    /// The keys of this state and of another.
+    pub(crate) fn all_keys(&self, other: &Self) -> BTreeSet<Arc<str>> {
+        self.index.keys().chain(other.index.keys()).cloned().collect()
     }
 
     /// The keys that begin with `prefix`, in order, from the one that follows `after` on.

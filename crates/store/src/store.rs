@@ -1,6 +1,7 @@
 //! The store: one writer, snapshots for everyone, events in order.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -13,6 +14,9 @@ use crate::{
     watch::Watcher,
     writer::Writer,
 };
+
+/// How often others may write while a state is restored before it is given up.
+const RESTORE_TRIES_MAX: usize = 100;
 
 /// A revisioned, watchable map from keys to bytes; a clone is the same store.
 #[derive(Clone, Debug)]
@@ -92,6 +96,33 @@ impl Store {
         let revision = staged.snapshot.revision();
         state.publish(staged);
         Ok(revision)
+    }
+
+    /// Makes the present like `past`, as one commit that watchers see as the changes it takes; nothing is written if
+    /// they are alike.
+    ///
+    /// It costs as much as the changes since, while those are kept; else as much as there are keys.
+    pub async fn restore(&self, past: &Snapshot) -> Result<Revision, CommitError> {
+        for _ in 1..RESTORE_TRIES_MAX {
+            let (present, changed) = self.changed_since(past.revision());
+            let writes = match changed {
+                Some(keys) => past.writes_for(&present, keys.iter()),
+                None => past.writes_for(&present, past.all_keys(&present).iter()),
+            };
+            match self.commit(writes).await {
+                // Somebody wrote in between: what they wrote is undone, too.
+                Err(CommitError::Precondition { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(CommitError::Busy)
+    }
+
+    /// The present and the keys that changed since `revision`; none if that is no longer known.
+    fn changed_since(&self, revision: Revision) -> (Snapshot, Option<BTreeSet<Arc<str>>>) {
+        let state = self.state();
+        let events = state.history.events_after(revision).ok();
+        (state.current.clone(), events.map(|events| events.map(|event| Arc::clone(&event.key)).collect()))
     }
 
     /// The changes after `after` of the keys that begin with `prefix`.

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use windlass::kube::runtime::wait::{await_condition, conditions};
+use windlass::kube::runtime::wait::await_condition;
 use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client};
 use windlass::prelude::*;
@@ -17,7 +17,7 @@ use windlass::runtime::tap::{Intercept, Tap};
 use windlass::runtime::{Controller, Manager, ManagerConfig, ObjectKey, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
-use windlass_cluster::{Cluster, ClusterConfig, Profile};
+use windlass_testkit::TestCluster;
 
 /// Far more than anything here takes; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -85,7 +85,7 @@ impl Reconcile for WordCount {
 }
 
 struct Fixture {
-    cluster: Cluster,
+    cluster: TestCluster,
     client: Client,
     cleanup_works: Arc<AtomicBool>,
     tap: Tap,
@@ -95,7 +95,7 @@ struct Fixture {
 
 impl Fixture {
     async fn start() -> Self {
-        let cluster = Cluster::start(ClusterConfig::in_memory(Profile::Gc)).await.unwrap();
+        let cluster = TestCluster::start().await;
         let client = cluster.client();
         let cleanup_works = Arc::new(AtomicBool::new(true));
         let app = windlass::operator(Notes { cleanup_works: cleanup_works.clone() })
@@ -105,12 +105,7 @@ impl Fixture {
                 let controller = Controller::of(manager, WordCount).named(manager, "words");
                 manager.add(controller);
             });
-        let definitions = Api::all(client.clone());
-        for definition in app.crds() {
-            definitions.create(&PostParams::default(), &definition).await.unwrap();
-        }
-        let established = await_condition(definitions, "notes.notes.example.com", conditions::is_crd_established());
-        tokio::time::timeout(PATIENCE, established).await.unwrap().unwrap();
+        cluster.define(app.crds()).await;
         let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
         app.install(&mut manager, None);
         let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
@@ -163,7 +158,7 @@ impl Fixture {
     async fn end(self) {
         self.stop.cancel();
         self.running.await.unwrap().unwrap();
-        self.cluster.shutdown().await;
+        self.cluster.stop().await;
     }
 }
 

@@ -19,13 +19,13 @@ use windlass::prelude::*;
 use windlass::runtime::tap::Tap;
 use windlass::runtime::{Clock, Manager, ManagerConfig, RunError};
 use windlass::serde_json::{Value, json};
-use windlass_cluster::{Cluster, ClusterConfig, Profile};
+use windlass_testkit::{Profile, TestCluster};
 
 /// Far more than anything here takes; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Fixture {
-    cluster: Cluster,
+    cluster: TestCluster,
     client: Client,
     tap: Tap,
     stop: CancellationToken,
@@ -34,15 +34,10 @@ struct Fixture {
 
 impl Fixture {
     async fn start() -> Self {
-        let cluster = Cluster::start(ClusterConfig::in_memory(Profile::Workloads)).await.unwrap();
+        let cluster = TestCluster::builder().profile(Profile::Workloads).start().await;
         let client = cluster.client();
         let app = app();
-        let definitions = Api::all(client.clone());
-        for definition in app.crds() {
-            definitions.create(&PostParams::default(), &definition).await.unwrap();
-        }
-        until(&definitions, |definition| is_true(definition, "/status/conditions", "Established")).await;
-
+        cluster.define(app.crds()).await;
         let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
         app.install(&mut manager, None);
         let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
@@ -109,7 +104,7 @@ impl Fixture {
     async fn end(self) {
         self.stop.cancel();
         self.running.await.unwrap().unwrap();
-        self.cluster.shutdown().await;
+        self.cluster.stop().await;
     }
 }
 

@@ -11,7 +11,7 @@ mod static_token;
 mod user;
 
 use http::{HeaderMap, header::AUTHORIZATION};
-use jiff::Timestamp;
+use windlass_clock::Clock;
 use windlass_store::Store;
 
 use crate::ApiError;
@@ -35,13 +35,14 @@ pub struct Auth {
     static_tokens: StaticTokens,
     issuer: Option<TokenIssuer>,
     authorizer: Authorizer,
+    clock: Clock,
 }
 
 impl Auth {
     /// Authentication by certificates alone, and authorization by the roles in `store`.
     pub fn new(store: Store) -> Self {
         let authorizer = Authorizer::new(store.clone());
-        Auth { store, static_tokens: StaticTokens::default(), issuer: None, authorizer }
+        Auth { store, static_tokens: StaticTokens::default(), issuer: None, authorizer, clock: Clock::system() }
     }
 
     /// Accepts fixed bearer tokens, too.
@@ -54,6 +55,17 @@ impl Auth {
     #[must_use]
     pub fn with_issuer(self, issuer: TokenIssuer) -> Self {
         Auth { issuer: Some(issuer), ..self }
+    }
+
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Auth { clock, ..self }
+    }
+
+    /// Where the time comes from.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Allows everything to everybody, as `--authorization-mode=AlwaysAllow` of Kubernetes does.
@@ -112,7 +124,7 @@ impl Auth {
         }
         match self.issuer.as_ref().filter(|issuer| issuer.claims(token)) {
             Some(issuer) => {
-                issuer.verify(token, asked, &self.store, Timestamp::now()).map_err(|error| error.to_string())
+                issuer.verify(token, asked, &self.store, self.clock.now()).map_err(|error| error.to_string())
             }
             None => Err("the token is not known".to_owned()),
         }

@@ -116,7 +116,7 @@ fn object(kind: &str, name: &str, spec: &Value) -> Wanted {
     });
     let mandatory = ["exempt", "catch-all"].contains(&name);
     let reconcile = if mandatory { restore } else { restore_unless_taken_over };
-    Wanted { key: format!("/flowcontrol.apiserver.k8s.io/{plural}/{name}"), object, reconcile }
+    Wanted::new(format!("/flowcontrol.apiserver.k8s.io/{plural}/{name}"), object, reconcile)
 }
 
 fn restore(live: &mut Value, wanted: &Value) {

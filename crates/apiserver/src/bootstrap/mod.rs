@@ -5,15 +5,13 @@ mod objects;
 mod policy;
 mod reconcile;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::OnceLock};
 
+use jiff::Timestamp;
 use serde_json::Value;
 use windlass_store::{CommitError, Snapshot, Store, Write};
 
-use crate::{
-    aggregation,
-    object::{self, Object},
-};
+use crate::{aggregation, object, rest::into_metadata};
 
 /// How often a start tries again when somebody else writes at the same time.
 const ATTEMPTS_MAX: usize = 10;
@@ -31,50 +29,63 @@ pub struct Bootstrap {
 
 /// Creates what is missing and repairs what was damaged, in one commit; a cluster that has it all is not written to.
 ///
+/// What is made was made at `now`.
+///
 /// # Errors
 /// Those of the store.
-pub async fn bootstrap(store: &Store, bootstrap: &Bootstrap) -> Result<(), CommitError> {
+pub async fn bootstrap(store: &Store, bootstrap: &Bootstrap, now: Timestamp) -> Result<(), CommitError> {
     for _ in 1..ATTEMPTS_MAX {
-        match store.commit(writes(&store.snapshot(), bootstrap)).await {
+        match store.commit(writes(&store.snapshot(), bootstrap, now)).await {
             Err(CommitError::Precondition { .. }) => {}
             outcome => return outcome.map(drop),
         }
     }
-    store.commit(writes(&store.snapshot(), bootstrap)).await.map(drop)
+    store.commit(writes(&store.snapshot(), bootstrap, now)).await.map(drop)
 }
 
 /// The writes that bring back flow schemas and priority levels that were deleted or damaged.
 pub(crate) fn flow_writes(snapshot: &Snapshot) -> Vec<Write> {
-    flows::flows().into_iter().filter_map(|wanted| write(snapshot, wanted)).collect()
+    flows::flows().iter().filter_map(|wanted| write(snapshot, wanted, &object::now())).collect()
 }
 
 /// An object that should be there, and how one that is there already is treated.
+#[derive(Debug)]
 struct Wanted {
     key: String,
     object: Value,
+    /// The object as it is stored, except for its identity; written once, however many clusters start.
+    text: OnceLock<String>,
     reconcile: fn(live: &mut Value, wanted: &Value),
 }
 
-fn writes(snapshot: &Snapshot, bootstrap: &Bootstrap) -> Vec<Write> {
-    let mut wanted = objects::objects(bootstrap);
-    wanted.extend(policy::policy());
-    wanted.extend(flows::flows());
-    let mut writes: Vec<Write> = wanted.into_iter().filter_map(|wanted| write(snapshot, wanted)).collect();
+impl Wanted {
+    fn new(key: String, object: Value, reconcile: fn(live: &mut Value, wanted: &Value)) -> Self {
+        Self { key, object, text: OnceLock::new(), reconcile }
+    }
+}
+
+fn writes(snapshot: &Snapshot, bootstrap: &Bootstrap, now: Timestamp) -> Vec<Write> {
+    let (own, flows, now) = (objects::objects(bootstrap), flows::flows(), object::timestamp(now));
+    let wanted = own.iter().chain(policy::policy()).chain(&flows);
+    let mut writes: Vec<Write> = wanted.filter_map(|wanted| write(snapshot, wanted, &now)).collect();
     writes.extend(aggregation::builtin_writes(snapshot));
     writes
 }
 
-fn write(snapshot: &Snapshot, wanted: Wanted) -> Option<Write> {
-    let Wanted { key, mut object, reconcile } = wanted;
-    let live = snapshot.get(&key).and_then(|entry| Some((entry.modified, serde_json::from_slice(&entry.value).ok()?)));
+fn write(snapshot: &Snapshot, wanted: &Wanted, now: &str) -> Option<Write> {
+    let Wanted { key, object, text, reconcile } = wanted;
+    let live = snapshot.get(key).and_then(|entry| Some((entry.modified, serde_json::from_slice(&entry.value).ok()?)));
     let Some((modified, live)) = live else {
-        object.set_meta("uid", uuid::Uuid::new_v4().to_string());
-        object.set_meta("creationTimestamp", object::now());
-        return Some(Write { key, expect: windlass_store::Expect::Any, value: Some(object.to_string().into()) });
+        let identity = format!("\"creationTimestamp\":\"{now}\",\"uid\":\"{}\"", uuid::Uuid::new_v4());
+        let mut value = Vec::new();
+        let text = text.get_or_init(|| object.to_string());
+        let is_made = into_metadata(text.as_bytes(), &identity, &mut value);
+        debug_assert!(is_made, "{key} has metadata");
+        return Some(Write { key: key.clone(), expect: windlass_store::Expect::Any, value: Some(value.into()) });
     };
     let mut repaired: Value = live;
     let before = repaired.clone();
-    reconcile(&mut repaired, &object);
+    reconcile(&mut repaired, object);
     (repaired != before).then(|| Write::update(key, modified, repaired.to_string()))
 }
 
@@ -82,6 +93,7 @@ fn write(snapshot: &Snapshot, wanted: Wanted) -> Option<Write> {
 mod tests {
     use super::*;
     use crate::auth::{Attributes, Auth, User};
+    use crate::object::Object;
     use serde_json::json;
 
     fn settings() -> Bootstrap {
@@ -100,22 +112,22 @@ mod tests {
     async fn a_new_cluster_has_all_in_one_commit_and_an_old_one_stays_as_it_is() {
         let store = Store::in_memory();
         let before = store.revision();
-        bootstrap(&store, &settings()).await.unwrap();
+        bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
         assert_eq!(store.revision().0, before.0 + 1);
         assert_eq!(read(&store, "/core/namespaces/kube-system")["status"]["phase"], "Active");
         assert_eq!(read(&store, "/core/services/default/kubernetes")["spec"]["clusterIP"], "127.64.0.1");
         let revision = store.revision();
-        bootstrap(&store, &settings()).await.unwrap();
+        bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
         assert_eq!(store.revision(), revision);
     }
 
     #[tokio::test]
     async fn a_new_port_reaches_the_service() {
         let store = Store::in_memory();
-        bootstrap(&store, &settings()).await.unwrap();
+        bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
         let uid = read(&store, "/core/services/default/kubernetes").uid().to_owned();
         let moved = Bootstrap { endpoint: "127.64.0.1:7443".parse().unwrap(), ..settings() };
-        bootstrap(&store, &moved).await.unwrap();
+        bootstrap(&store, &moved, Timestamp::UNIX_EPOCH).await.unwrap();
         let service = read(&store, "/core/services/default/kubernetes");
         assert_eq!(service["spec"]["ports"][0]["targetPort"], 7443);
         assert_eq!(service.uid(), uid);
@@ -125,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn damaged_policy_is_repaired_and_additions_stay() {
         let store = Store::in_memory();
-        bootstrap(&store, &settings()).await.unwrap();
+        bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
         let key = "/rbac.authorization.k8s.io/clusterroles/system:discovery";
         let mut role = read(&store, key);
         let own = json!({"verbs": ["get"], "nonResourceURLs": ["/mine"]});
@@ -133,7 +145,7 @@ mod tests {
         let write =
             Write { key: key.to_owned(), expect: windlass_store::Expect::Any, value: Some(role.to_string().into()) };
         store.commit(vec![write]).await.unwrap();
-        bootstrap(&store, &settings()).await.unwrap();
+        bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
 
         let auth = Auth::new(store);
         let ann = User::new("ann", ["people"]);
@@ -145,7 +157,7 @@ mod tests {
     #[tokio::test]
     async fn strangers_see_health_and_version_only() {
         let store = Store::in_memory();
-        bootstrap(&store, &settings()).await.unwrap();
+        bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
         let auth = Auth::new(store);
         for (path, expected) in [("/healthz", true), ("/version", true), ("/metrics", false), ("/api", false)] {
             let outcome = auth.authorize(&User::anonymous(), &Attributes::path("get", path));

@@ -34,7 +34,7 @@ fn namespace(name: &str) -> Wanted {
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     });
-    Wanted { key: format!("/core/namespaces/{name}"), object, reconcile: keep }
+    Wanted::new(format!("/core/namespaces/{name}"), object, keep)
 }
 
 fn priority_class(name: &str, value: i64, description: &str) -> Wanted {
@@ -43,7 +43,7 @@ fn priority_class(name: &str, value: i64, description: &str) -> Wanted {
         "metadata": {"name": name, "generation": 1},
         "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
     });
-    Wanted { key: format!("/scheduling.k8s.io/priorityclasses/{name}"), object, reconcile: keep }
+    Wanted::new(format!("/scheduling.k8s.io/priorityclasses/{name}"), object, keep)
 }
 
 fn service(bootstrap: &Bootstrap) -> [Wanted; 3] {
@@ -81,9 +81,8 @@ fn service(bootstrap: &Bootstrap) -> [Wanted; 3] {
         "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
     });
-    [("/core/services", service), ("/core/endpoints", endpoints), ("/discovery.k8s.io/endpointslices", slice)].map(
-        |(prefix, object)| Wanted { key: format!("{prefix}/default/kubernetes"), object, reconcile: replace_content },
-    )
+    [("/core/services", service), ("/core/endpoints", endpoints), ("/discovery.k8s.io/endpointslices", slice)]
+        .map(|(prefix, object)| Wanted::new(format!("{prefix}/default/kubernetes"), object, replace_content))
 }
 
 fn address_type(address: IpAddr) -> &'static str {
@@ -101,5 +100,5 @@ fn extension_authentication(bootstrap: &Bootstrap) -> Wanted {
         "data": Value::Object(data),
     });
     let key = "/core/configmaps/kube-system/extension-apiserver-authentication".to_owned();
-    Wanted { key, object, reconcile: replace_content }
+    Wanted::new(key, object, replace_content)
 }

@@ -1,6 +1,6 @@
 //! The RBAC policy of a new cluster, from the table beside this file.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,13 @@ use crate::auth::rbac::{GROUP, Rule, aggregate};
 const TABLE: &str = include_str!("policy.txt");
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-pub(super) fn policy() -> Vec<Wanted> {
+/// The roles and bindings; the table is read once per process.
+pub(super) fn policy() -> &'static [Wanted] {
+    static POLICY: LazyLock<Vec<Wanted>> = LazyLock::new(read);
+    &POLICY
+}
+
+fn read() -> Vec<Wanted> {
     let mut objects: Vec<(String, Value)> = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -29,7 +35,7 @@ pub(super) fn policy() -> Vec<Wanted> {
 
 fn wanted(key: String, object: Value) -> Wanted {
     let reconcile = if object.get("roleRef").is_some() { complete_binding } else { complete_role };
-    Wanted { key, object, reconcile }
+    Wanted::new(key, object, reconcile)
 }
 
 fn object(words: &[&str]) -> (String, Value) {

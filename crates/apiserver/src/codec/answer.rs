@@ -24,6 +24,16 @@ pub(crate) fn respond(status: StatusCode, value: &Value, accept: &Accept) -> Res
         Form::Json if accept.pretty => ("application/json", pretty(value)),
         Form::Json => ("application/json", json_bytes(value)),
     };
+    respond_text(status, content_type, text, accept)
+}
+
+/// The answer that carries `text`, which is in the form that the client accepts.
+pub(crate) fn respond_text(
+    status: StatusCode,
+    content_type: &'static str,
+    text: Bytes,
+    accept: &Accept,
+) -> Response<Body> {
     let mut response = Response::new(Body::default());
     *response.status_mut() = status;
     let headers = response.headers_mut();

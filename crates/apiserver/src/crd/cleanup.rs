@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
-use windlass_store::{CommitError, Snapshot, Store, Write};
+use windlass_clock::Clock;
+use windlass_store::{CommitError, Entry, Snapshot, Store, Write};
 
 use super::{
     conditions,
@@ -12,7 +14,7 @@ use super::{
 };
 use crate::{
     codec::json_bytes,
-    object::{Object, now},
+    object::{Object, timestamp},
 };
 
 /// How many objects one commit deletes.
@@ -23,7 +25,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Deletes all objects of the definition `name`, waits for their finalizers, then lets the definition go.
-pub(super) async fn run(store: &Store, name: &str) {
+pub(super) async fn run(store: &Store, clock: &Clock, name: &str) {
     let key = format!("{}{name}", prefix());
     loop {
         let snapshot = store.snapshot();
@@ -32,9 +34,10 @@ pub(super) async fn run(store: &Store, name: &str) {
             return;
         }
         let objects = format!("/{}/{}/", definition.spec.group, definition.spec.names.plural);
+        let look = Look { store, snapshot: &snapshot, key: &key, now: clock.now() };
         let step = match snapshot.range(&objects, None).next() {
-            None => finish(store, &snapshot, &key, object).await,
-            Some(_) => delete_objects(store, &snapshot, &key, object, &objects).await,
+            None => finish(&look, object).await,
+            Some(_) => delete_objects(&look, object, &objects).await,
         };
         match step {
             Ok(Step::Done) => return,
@@ -42,10 +45,18 @@ pub(super) async fn run(store: &Store, name: &str) {
             Ok(Step::Wait) => wait(store, &snapshot, &objects).await,
             Err(error) => {
                 tracing::error!(definition = name, %error, "objects of the definition were not deleted; trying again");
-                tokio::time::sleep(RETRY_AFTER).await;
+                clock.sleep(RETRY_AFTER).await;
             }
         }
     }
+}
+
+/// One look at the definition.
+struct Look<'a> {
+    store: &'a Store,
+    snapshot: &'a Snapshot,
+    key: &'a str,
+    now: Timestamp,
 }
 
 enum Step {
@@ -74,9 +85,10 @@ fn terminating(status: &str, reason: &str, message: &str) -> Condition {
 }
 
 /// Takes our finalizer away; without another one the definition goes.
-async fn finish(store: &Store, snapshot: &Snapshot, key: &str, mut object: Value) -> Result<Step, CommitError> {
+async fn finish(look: &Look<'_>, mut object: Value) -> Result<Step, CommitError> {
+    let Look { store, snapshot, key, now } = *look;
     let Some(entry) = snapshot.get(key) else { return Ok(Step::Done) };
-    conditions::set(&mut object, terminating("False", "InstanceDeletionCompleted", "removed all instances"));
+    conditions::set(&mut object, terminating("False", "InstanceDeletionCompleted", "removed all instances"), now);
     let left = object.finalizers().into_iter().filter(|it| *it != CLEANUP_FINALIZER).map(str::to_owned).collect();
     object.set_finalizers(left);
     let write = if object.finalizers().is_empty() {
@@ -87,26 +99,22 @@ async fn finish(store: &Store, snapshot: &Snapshot, key: &str, mut object: Value
     settle(store.commit(vec![write]).await).map(|committed| if committed { Step::Done } else { Step::Again })
 }
 
-async fn delete_objects(
-    store: &Store,
-    snapshot: &Snapshot,
-    key: &str,
-    mut definition: Value,
-    objects: &str,
-) -> Result<Step, CommitError> {
+async fn delete_objects(look: &Look<'_>, mut definition: Value, objects: &str) -> Result<Step, CommitError> {
+    let Look { store, snapshot, key, now } = *look;
     let Some(entry) = snapshot.get(key) else { return Ok(Step::Done) };
     let before = definition.clone();
     conditions::set(
         &mut definition,
         terminating("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
+        now,
     );
     if definition != before {
-        conditions::own(&before, &mut definition);
+        conditions::own(&before, &mut definition, now);
         settle(store.commit(vec![Write::update(key, entry.modified, json_bytes(&definition))]).await)?;
         return Ok(Step::Again);
     }
     let writes: Vec<Write> =
-        snapshot.range(objects, None).filter_map(|(key, entry)| deletion(key, entry.modified, &entry.value)).collect();
+        snapshot.range(objects, None).filter_map(|(key, entry)| deletion(key, entry, now)).collect();
     if writes.is_empty() {
         return Ok(Step::Wait);
     }
@@ -123,18 +131,18 @@ async fn delete_objects(
 }
 
 /// What deletes an object: it goes at once, or is marked for those who hold it.
-fn deletion(key: &str, revision: windlass_store::Revision, value: &[u8]) -> Option<Write> {
-    let mut object: Value = serde_json::from_slice(value).ok()?;
+fn deletion(key: &str, entry: &Entry, now: Timestamp) -> Option<Write> {
+    let mut object: Value = serde_json::from_slice(&entry.value).ok()?;
     if object.finalizers().is_empty() {
-        return Some(Write::delete(key, revision));
+        return Some(Write::delete(key, entry.modified));
     }
     if object.is_deleting() {
         return None;
     }
-    object.set_meta("deletionTimestamp", now());
+    object.set_meta("deletionTimestamp", timestamp(now));
     object.set_meta("deletionGracePeriodSeconds", 0);
     object.set_meta("generation", object.generation() + 1);
-    Some(Write::update(key, revision, json_bytes(&object)))
+    Some(Write::update(key, entry.modified, json_bytes(&object)))
 }
 
 /// Whether the commit took place; a clash with another writer is no failure.

@@ -7,11 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use windlass_clock::Clock;
 use windlass_schema::builtin;
-use windlass_store::{CommitError, Snapshot, Store, WatchError, Write};
+use windlass_store::{CommitError, Revision, Snapshot, Store, WatchError, Write};
 
 use super::{
     cleanup, conditions,
@@ -28,19 +30,32 @@ pub(super) fn prefix() -> String {
 
 /// Serves the kinds of all established definitions; to be done before the first request.
 pub(crate) fn restore(snapshot: &Snapshot, registry: &Registry) {
+    serve_all(snapshot, registry, snapshot.revision());
+}
+
+fn serve_all(snapshot: &Snapshot, registry: &Registry, now: Revision) {
     for (_, entry) in snapshot.range(&prefix(), None) {
         let Ok(definition) = serde_json::from_slice::<Definition>(&entry.value) else { continue };
         if definition.is("Established") {
-            serve(registry, &definition);
+            serve(registry, &definition, || now);
         }
     }
 }
 
+/// Serves the kinds of `now` instead of those of `before`, without waiting for the controller.
+pub(crate) fn replace(before: &Snapshot, now: &Snapshot, registry: &Registry, revision: Revision) {
+    for (key, _) in before.range(&prefix(), None).filter(|(key, _)| now.get(key).is_none()) {
+        registry.serve(&name_of(key), Vec::new());
+    }
+    serve_all(now, registry, revision);
+}
+
 /// Runs the controller until `stop`.
-pub(crate) async fn run(store: Store, registry: Arc<Registry>, stop: CancellationToken) {
+pub(crate) async fn run(store: Store, registry: Arc<Registry>, clock: Clock, stop: CancellationToken) {
     let mut controller = Controller {
         store,
         registry,
+        clock,
         holdings: BTreeMap::new(),
         known: BTreeMap::new(),
         cleanups: JoinSet::new(),
@@ -51,10 +66,12 @@ pub(crate) async fn run(store: Store, registry: Arc<Registry>, stop: Cancellatio
     }
 }
 
-fn serve(registry: &Registry, definition: &Definition) -> bool {
+/// Serves the kinds of a definition. Objects that were written until then, which `now` tells, may have another schema.
+fn serve(registry: &Registry, definition: &Definition, now: impl Fn() -> Revision) -> bool {
     match kind::kinds(definition) {
         Ok(kinds) => {
-            registry.serve(&definition.metadata.name, kinds);
+            registry.serve(&definition.metadata.name, kinds.clone());
+            kinds.iter().for_each(|kind| kind.settle(now()));
             true
         }
         Err(error) => {
@@ -75,6 +92,7 @@ fn refused(definition: &Definition, error: &KindError) {
 struct Controller {
     store: Store,
     registry: Arc<Registry>,
+    clock: Clock,
     /// The names that definitions hold, by the name of the definition.
     holdings: BTreeMap<String, Holding>,
     /// What is served, by the name of the definition: only a change of it makes new kinds.
@@ -162,9 +180,10 @@ impl Controller {
         let accepted = names::accept(&definition, &self.taken(&definition));
         let may_serve = definition.is("Established") || accepted.condition.status == "True";
         let served = may_serve && self.serve(&object, &definition, &accepted);
-        let mut next = with_status(&object, &definition, accepted, served);
+        let now = self.clock.now();
+        let mut next = with_status(&object, &definition, (accepted, served), now);
         if next != object {
-            conditions::own(&object, &mut next);
+            conditions::own(&object, &mut next, now);
             // Discovery, OpenAPI and the handlers know the kind by now: whoever sees the condition can rely on it.
             match self.store.commit(vec![Write::update(&key, entry.modified, json_bytes(&next))]).await {
                 Ok(_) => self.hold(name, &Definition::read(&next).unwrap_or(definition.clone())),
@@ -187,7 +206,7 @@ impl Controller {
         }
         let mut definition = definition.clone();
         definition.status.accepted_names = accepted.names.clone();
-        let served = serve(&self.registry, &definition);
+        let served = serve(&self.registry, &definition, || self.store.revision());
         if served {
             self.known.insert(name.clone(), basis);
         }
@@ -226,9 +245,9 @@ impl Controller {
 
     fn clean_up(&mut self, name: &str) {
         if self.cleaning.insert(name.to_owned()) {
-            let (store, name) = (self.store.clone(), name.to_owned());
+            let (store, clock, name) = (self.store.clone(), self.clock.clone(), name.to_owned());
             self.cleanups.spawn(async move {
-                cleanup::run(&store, &name).await;
+                cleanup::run(&store, &clock, &name).await;
                 name
             });
         }
@@ -240,10 +259,10 @@ fn name_of(key: &str) -> String {
 }
 
 /// The definition with the status that it should have.
-fn with_status(object: &Value, definition: &Definition, accepted: Accepted, served: bool) -> Value {
+fn with_status(object: &Value, definition: &Definition, (accepted, served): (Accepted, bool), now: Timestamp) -> Value {
     let mut next = object.clone();
     let names_accepted = accepted.condition.status == "True";
-    conditions::set(&mut next, accepted.condition);
+    conditions::set(&mut next, accepted.condition, now);
     if !definition.is("Established") {
         let (status, reason, message) = match (names_accepted, served) {
             (true, true) => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
@@ -257,7 +276,7 @@ fn with_status(object: &Value, definition: &Definition, accepted: Accepted, serv
             message: message.into(),
             ..Condition::default()
         };
-        conditions::set(&mut next, condition);
+        conditions::set(&mut next, condition, now);
     }
     next["status"]["acceptedNames"] = serde_json::to_value(accepted.names).expect("names are texts");
     next

@@ -36,7 +36,7 @@ impl World {
     }
 
     fn run(&self) {
-        tokio::spawn(run(self.store.clone(), Arc::clone(&self.registry), self.stop.clone()));
+        tokio::spawn(run(self.store.clone(), Arc::clone(&self.registry), Clock::system(), self.stop.clone()));
     }
 
     async fn put(&self, key: &str, object: &Value) {
@@ -110,7 +110,7 @@ async fn a_deleted_definition_goes_after_its_objects() {
         |name: &str, finalizers: Value| json!({"metadata": {"name": name, "finalizers": finalizers, "generation": 1}});
     world.put("/example.com/cats/a/free", &object("free", json!([]))).await;
     world.put("/example.com/cats/a/held", &object("held", json!(["x/y"]))).await;
-    strategy::begin_deletion(&mut stored);
+    strategy::begin_deletion(&mut stored, Timestamp::UNIX_EPOCH);
     stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     world.put(&key, &stored).await;
     let held = world
@@ -163,7 +163,7 @@ async fn a_restart_goes_on_with_a_deletion() {
         World { store: Store::in_memory(), registry: Arc::new(Registry::new()), stop: CancellationToken::new() };
     let mut stored = definition("cats", "Cat", "example.com");
     stored["status"]["conditions"] = json!([{"type": "Established", "status": "True"}]);
-    strategy::begin_deletion(&mut stored);
+    strategy::begin_deletion(&mut stored, Timestamp::UNIX_EPOCH);
     stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let key = world.add(&stored).await;
     world.put("/example.com/cats/a/left", &json!({"metadata": {"name": "left"}})).await;

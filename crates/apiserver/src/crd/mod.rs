@@ -15,5 +15,5 @@ pub(crate) mod validate;
 mod validate_version;
 pub(crate) mod version;
 
-pub(crate) use controller::{restore, run};
+pub(crate) use controller::{replace, restore, run};
 pub(crate) use kind::CustomKind;

@@ -1,5 +1,6 @@
 //! What the server does to a definition that clients write.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -23,7 +24,7 @@ pub(crate) fn prepare_update(definition: &mut Value, old: &Value) {
 }
 
 /// Marks a definition that is to be deleted, so that it stays until its objects are gone.
-pub(crate) fn begin_deletion(definition: &mut Value) {
+pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) {
     let mut finalizers: Vec<String> = definition.finalizers().into_iter().map(str::to_owned).collect();
     if !finalizers.iter().any(|finalizer| finalizer == CLEANUP_FINALIZER) {
         finalizers.push(CLEANUP_FINALIZER.to_owned());
@@ -36,7 +37,7 @@ pub(crate) fn begin_deletion(definition: &mut Value) {
         message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon".into(),
         ..Condition::default()
     };
-    conditions::set(definition, condition);
+    conditions::set(definition, condition, now);
 }
 
 fn note_storage_version(definition: &mut Value) {
@@ -78,8 +79,8 @@ mod tests {
     #[test]
     fn a_definition_waits_for_its_objects() {
         let mut definition = json!({"metadata": {"name": "x"}, "status": {}});
-        begin_deletion(&mut definition);
-        begin_deletion(&mut definition);
+        begin_deletion(&mut definition, Timestamp::UNIX_EPOCH);
+        begin_deletion(&mut definition, Timestamp::UNIX_EPOCH);
         assert_eq!(definition["metadata"]["finalizers"], json!([CLEANUP_FINALIZER]));
         assert_eq!(definition["status"]["conditions"].as_array().unwrap().len(), 1);
     }

@@ -11,7 +11,7 @@ use crate::{
     ApiError, Subject,
     admission::Operation,
     codec::{Body, document, read, respond},
-    object::{Object, now},
+    object::Object,
     strategy::Part,
 };
 
@@ -42,7 +42,7 @@ async fn bind_pod(scope: &Scope, binding: &Value) -> Result<Response<Body>, ApiE
     }
     let transform = |live: Option<&Value>| {
         let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
-        bound(live, binding, &node).map(|object| Changed { object, owned: false })
+        bound(live, binding, &node, &scope.now()).map(|object| Changed { object, owned: false })
     };
     update::update(scope, Part::Binding, false, &transform).await?;
     let success = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
@@ -50,7 +50,7 @@ async fn bind_pod(scope: &Scope, binding: &Value) -> Result<Response<Body>, ApiE
 }
 
 /// The Pod on its node.
-fn bound(live: &Value, binding: &Value, node: &str) -> Result<Value, ApiError> {
+fn bound(live: &Value, binding: &Value, node: &str, now: &str) -> Result<Value, ApiError> {
     let conflict =
         |why: String| Err(ApiError::conflict(Subject { group: "", resource: "pods/binding" }, live.name(), why));
     if live.is_deleting() {
@@ -68,7 +68,7 @@ fn bound(live: &Value, binding: &Value, node: &str) -> Result<Value, ApiError> {
     let mut object = live.clone();
     object["spec"]["nodeName"] = node.into();
     let condition =
-        json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now() });
+        json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now });
     let status = object.as_object_mut().expect("a Pod is a map").entry("status").or_insert_with(|| json!({}));
     let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
     let others = conditions.filter(|condition| condition["type"] != "PodScheduled").cloned();
@@ -84,12 +84,12 @@ mod tests {
     fn a_pod_is_bound_once() {
         let pod = json!({"metadata": {"name": "p", "uid": "1"}, "spec": {}, "status": {"conditions": [
             {"type": "PodScheduled", "status": "False"}, {"type": "Ready", "status": "False"}]}});
-        let once = bound(&pod, &json!({}), "n").unwrap();
+        let once = bound(&pod, &json!({}), "n", "").unwrap();
         assert_eq!(once["spec"]["nodeName"], "n");
         let conditions = once["status"]["conditions"].as_array().unwrap();
         assert_eq!(conditions.len(), 2);
         assert_eq!((&conditions[1]["type"], &conditions[1]["status"]), (&json!("PodScheduled"), &json!("True")));
-        assert_eq!(bound(&once, &json!({}), "m").unwrap_err().code, 409);
-        assert_eq!(bound(&pod, &json!({"metadata": {"uid": "2"}}), "n").unwrap_err().code, 409);
+        assert_eq!(bound(&once, &json!({}), "m", "").unwrap_err().code, 409);
+        assert_eq!(bound(&pod, &json!({"metadata": {"uid": "2"}}), "n", "").unwrap_err().code, 409);
     }
 }

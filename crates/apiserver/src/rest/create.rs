@@ -81,6 +81,7 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let write = Write::create(&key, storage::encode(&scope.api, &scope.kind, &object).await?);
     match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {
+            scope.api.registry().wrote(&scope.kind, revision);
             object.set_meta("resourceVersion", revision.to_string());
             Ok(object)
         }

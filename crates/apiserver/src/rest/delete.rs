@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_store::{CommitError, Write};
 
@@ -63,7 +62,7 @@ pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOpt
         let live = get::live(scope, name).await?;
         check_preconditions(scope, &live, options)?;
         let live = admit(scope, name, options, live).await?;
-        let decision = decide(&scope.kind, &live, options, Timestamp::now());
+        let decision = decide(&scope.kind, &live, options, scope.api.clock().now());
         let dry_run = options.dry_run || scope.options.dry_run;
         if let Some(deleted) = perform(scope, live, decision, dry_run).await? {
             return Ok(deleted);
@@ -77,7 +76,7 @@ pub(crate) async fn delete_admitted(scope: &Scope, name: &str, options: &DeleteO
     for _ in 0..TRIES_MAX {
         let live = get::live(scope, name).await?;
         check_preconditions(scope, &live, options)?;
-        let decision = decide(&scope.kind, &live, options, Timestamp::now());
+        let decision = decide(&scope.kind, &live, options, scope.api.clock().now());
         if perform(scope, live, decision, options.dry_run).await?.is_some() {
             return Ok(());
         }

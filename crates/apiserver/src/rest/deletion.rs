@@ -37,7 +37,7 @@ pub(crate) fn decide(kind: &Kind, live: &Value, options: &DeleteOptions, now: Ti
     let finalizers_change = finalizers != live.finalizers();
     object.set_finalizers(finalizers);
     if !live.is_deleting() {
-        strategy::prepare_delete(kind, &mut object);
+        strategy::prepare_delete(kind, &mut object, now);
     }
     let waits = !object.finalizers().is_empty() || !strategy::may_go(kind, &object);
     match grace {

@@ -9,7 +9,7 @@ use crate::{
     ApiError, Cause,
     admission::Operation,
     codec::{Body, document, read, respond},
-    object::{Object, now},
+    object::Object,
 };
 
 /// How often an eviction is tried again when the budget changes under it.
@@ -62,7 +62,7 @@ async fn spend_budget(scope: &Scope, pod: &Value, dry_run: bool) -> Result<(), A
             1 => budgets.swap_remove(0),
             _ => return Err(ApiError::internal("this pod has more than one PodDisruptionBudget")),
         };
-        let spent = spend(&budget, pod.name())?;
+        let spent = spend(&budget, pod.name(), scope.now())?;
         if dry_run {
             return Ok(());
         }
@@ -77,7 +77,7 @@ async fn spend_budget(scope: &Scope, pod: &Value, dry_run: bool) -> Result<(), A
 }
 
 /// The budget after the disruption of one more Pod.
-fn spend(budget: &Value, pod: &str) -> Result<Value, ApiError> {
+fn spend(budget: &Value, pod: &str, now: String) -> Result<Value, ApiError> {
     let number = |pointer: &str| budget.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     if number("/status/observedGeneration") < budget.generation() {
         return Err(ApiError::too_many_requests(
@@ -104,7 +104,7 @@ fn spend(budget: &Value, pod: &str) -> Result<Value, ApiError> {
     }
     let mut spent = budget.clone();
     spent["status"]["disruptionsAllowed"] = (number("/status/disruptionsAllowed") - 1).into();
-    spent["status"]["disruptedPods"][pod] = now().into();
+    spent["status"]["disruptedPods"][pod] = now.into();
     Ok(spent)
 }
 
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_budget_is_spent_and_then_refuses() {
         let budget = json!({"metadata": {"name": "b"}, "status": {"disruptionsAllowed": 1, "desiredHealthy": 2, "currentHealthy": 3}});
-        let spent = spend(&budget, "p").unwrap();
+        let spent = spend(&budget, "p", String::new()).unwrap();
         assert_eq!(spent["status"]["disruptionsAllowed"], 0);
         assert!(spent["status"]["disruptedPods"]["p"].is_string());
-        let refused = spend(&spent, "q").unwrap_err();
+        let refused = spend(&spent, "q", String::new()).unwrap_err();
         assert_eq!(refused.code, 429);
         assert_eq!(refused.details.unwrap().causes[0].reason, "DisruptionBudget");
     }

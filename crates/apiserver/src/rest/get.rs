@@ -3,7 +3,7 @@
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::{options, scope::Scope, storage};
+use super::{options, scope::Scope, storage, stored};
 use crate::{ApiError, codec::Body};
 
 /// Answers a GET of one object.
@@ -14,7 +14,13 @@ pub(crate) async fn get(scope: &Scope) -> Result<Response<Body>, ApiError> {
             return Err(ApiError::revision_too_large(wanted, current));
         }
     }
-    scope.answer(StatusCode::OK, &live(scope, &scope.request.name).await?)
+    let snapshot = scope.api.store().snapshot();
+    let key = storage::key(&scope.kind, scope.namespace(), &scope.request.name);
+    let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
+    match stored::object(scope, entry) {
+        Some(response) => Ok(response),
+        None => scope.answer(StatusCode::OK, &storage::decode(&scope.api, &scope.kind, entry).await?),
+    }
 }
 
 /// The object as it is stored now.

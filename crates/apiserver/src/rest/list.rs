@@ -1,17 +1,17 @@
 //! Listing objects: selectors, pages, and the revision that the list shows.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
-use windlass_store::{Revision, Snapshot};
+use windlass_store::{Entry, Revision, Snapshot};
 
 use super::{
     continue_token::ContinueToken,
     options::{ListOptions, Match},
     render,
     scope::Scope,
-    storage,
+    storage, stored,
 };
 use crate::{
     Api, ApiError, Details,
@@ -31,8 +31,8 @@ const TOO_OLD: &str = "The provided continue parameter is too old to display a c
 
 /// Part of the objects of a kind.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) items: Vec<Value>,
+pub(crate) struct Page<T = Value> {
+    pub(crate) items: Vec<T>,
     pub(crate) revision: Revision,
     continue_token: Option<String>,
     remaining: Option<usize>,
@@ -41,13 +41,16 @@ pub(crate) struct Page {
 /// Answers a GET of a collection.
 pub(crate) async fn list(scope: &Scope) -> Result<Response<Body>, ApiError> {
     let options = ListOptions::new(&scope.query, false)?;
+    if let Some(response) = stored::list(scope, &options).await? {
+        return Ok(response);
+    }
     let page = page(scope, &options).await?;
     let metadata = page.metadata();
     let value = render::list(scope, page.items, metadata)?;
     Ok(respond(StatusCode::OK, &value, &scope.accept))
 }
 
-impl Page {
+impl<T> Page<T> {
     /// The metadata of the list.
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
@@ -64,12 +67,9 @@ impl Page {
 /// The objects that the options select.
 pub(crate) async fn page(scope: &Scope, options: &ListOptions) -> Result<Page, ApiError> {
     options.fields.check(&scope.kind)?;
-    let prefix = storage::prefix(&scope.kind, scope.namespace());
-    let token = options.continue_token.as_deref().map(ContinueToken::decode).transpose()?;
-    let snapshot = snapshot(&scope.api, options, token.as_ref()).await?;
-    let after = token.map(|token| format!("{prefix}{}", token.after));
+    let range = Range::new(scope, options).await?;
     let mut items = Vec::new();
-    let mut rest = snapshot.range(&prefix, after.as_deref());
+    let mut rest = range.entries();
     let mut last = None;
     loop {
         let missing = options.limit.map_or(CHUNK_MAX, |limit| (limit - items.len()).min(CHUNK_MAX));
@@ -79,18 +79,66 @@ pub(crate) async fn page(scope: &Scope, options: &ListOptions) -> Result<Page, A
         let objects = storage::decode_all(&scope.api, &scope.kind, entries).await?.into_iter();
         items.extend(objects.filter(|object| options.labels.matches(object) && options.fields.matches(object)));
         if options.limit.is_some_and(|limit| items.len() >= limit) {
-            last = key.strip_prefix(prefix.as_str());
+            last = Some(&***key);
             break;
         }
     }
     let remaining = if last.is_some() { rest.count() } else { 0 };
-    let revision = snapshot.revision();
-    let continue_token = last.filter(|_| remaining > 0).map(|last| {
-        let revision = i64::try_from(revision.0).expect("revisions count commits");
-        ContinueToken::new(revision, last).encode()
-    });
-    let counted = remaining > 0 && options.labels.is_empty() && options.fields.is_empty();
-    Ok(Page { items, revision, continue_token, remaining: counted.then_some(remaining) })
+    let counted = options.labels.is_empty() && options.fields.is_empty();
+    Ok(range.page(items, last, remaining, counted))
+}
+
+/// The objects that a list without selectors shows, as `take` has them; `None` once it does not take one.
+pub(super) async fn page_of<T>(
+    scope: &Scope,
+    options: &ListOptions,
+    take: impl Fn(&Entry) -> Option<T>,
+) -> Result<Option<Page<T>>, ApiError> {
+    let range = Range::new(scope, options).await?;
+    let (mut items, mut last) = (Vec::new(), None);
+    let mut rest = range.entries();
+    for (key, entry) in rest.by_ref() {
+        let Some(item) = take(entry) else { return Ok(None) };
+        items.push(item);
+        if options.limit.is_some_and(|limit| items.len() >= limit) {
+            last = Some(&**key);
+            break;
+        }
+    }
+    let remaining = if last.is_some() { rest.count() } else { 0 };
+    Ok(Some(range.page(items, last, remaining, true)))
+}
+
+/// What a list goes over.
+struct Range {
+    snapshot: Snapshot,
+    prefix: String,
+    after: Option<String>,
+}
+
+impl Range {
+    async fn new(scope: &Scope, options: &ListOptions) -> Result<Self, ApiError> {
+        let prefix = storage::prefix(&scope.kind, scope.namespace());
+        let token = options.continue_token.as_deref().map(ContinueToken::decode).transpose()?;
+        let snapshot = snapshot(&scope.api, options, token.as_ref()).await?;
+        let after = token.map(|token| format!("{prefix}{}", token.after));
+        Ok(Self { snapshot, prefix, after })
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&Arc<str>, &Entry)> {
+        self.snapshot.range(&self.prefix, self.after.as_deref())
+    }
+
+    /// The page that ends with the key `last`, before `remaining` others.
+    fn page<T>(&self, items: Vec<T>, last: Option<&str>, remaining: usize, counted: bool) -> Page<T> {
+        let revision = self.snapshot.revision();
+        let last = last.and_then(|last| last.strip_prefix(self.prefix.as_str())).filter(|_| remaining > 0);
+        let continue_token = last.map(|last| {
+            let revision = i64::try_from(revision.0).expect("revisions count commits");
+            ContinueToken::new(revision, last).encode()
+        });
+        Page { items, revision, continue_token, remaining: (counted && remaining > 0).then_some(remaining) }
+    }
 }
 
 /// The state that the list shows.

@@ -1,7 +1,6 @@
 //! Who owns which field of an object: `managedFields`, kept on every write.
 
 use http::header::USER_AGENT;
-use jiff::Timestamp;
 use serde_json::Value;
 use windlass_merge::{
     FieldSet,
@@ -35,7 +34,7 @@ pub(crate) fn apply(scope: &Scope, live: Option<&Value>, config: &Value) -> Resu
 
 fn write<'a>(scope: &'a Scope, name: &'a str, version: &'a str) -> Write<'a, Schema> {
     let manager =
-        Manager { name, api_version: version, subresource: &scope.request.subresource, time: Timestamp::now() };
+        Manager { name, api_version: version, subresource: &scope.request.subresource, time: scope.api.clock().now() };
     let reset = FieldSet::of_names(strategy::reset_fields(&scope.kind, &scope.request.subresource).iter().copied());
     Write::new(manager, Some(&scope.kind.schema)).resetting(reset)
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{conform, names, scope::Scope};
 use crate::{
     ApiError,
-    object::{Object, now},
+    object::Object,
     registry::Served,
     strategy::{self, Part},
 };
@@ -17,7 +17,7 @@ pub(crate) fn for_create(scope: &Scope, object: &mut Value) -> Result<(), ApiErr
         object.set_meta(field, Value::Null);
     }
     object.set_meta("uid", uuid::Uuid::new_v4().to_string());
-    object.set_meta("creationTimestamp", now());
+    object.set_meta("creationTimestamp", scope.now());
     if object.name().is_empty() && !object.meta("generateName").is_empty() {
         object.set_meta("name", names::generate(object.meta("generateName")));
     }

@@ -1,6 +1,5 @@
 //! Objects in the form that the client wants: as they are, as metadata alone, as a table.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::scope::Scope;
@@ -65,7 +64,7 @@ fn options(scope: &Scope, version: &str) -> Result<TableOptions, ApiError> {
     let include = IncludeObject::parse(wanted)
         .ok_or_else(|| ApiError::bad_request(format!("unrecognized includeObject value {wanted:?}")))?;
     let version = if version == "v1beta1" { TableVersion::V1beta1 } else { TableVersion::V1 };
-    Ok(TableOptions { include, version, now: Timestamp::now() })
+    Ok(TableOptions { include, version, now: scope.api.clock().now() })
 }
 
 fn metadata(object: &Value, version: &str) -> Value {

@@ -14,6 +14,7 @@ use crate::{
     admission::{ObjectKind, Operation, Review},
     auth::{Attributes, Target, User},
     codec::{Accept, Body, respond},
+    object::timestamp,
     query::Query,
     registry::Served,
     request::{ResourceRequest, Verb},
@@ -71,6 +72,11 @@ impl Scope {
         let ResourceRequest { group, resource, subresource, namespace, name, .. } = &self.request;
         let target = Target::Resource { group, resource, subresource, namespace, name };
         self.api.auth().authorize(&self.user, &Attributes { verb, target })
+    }
+
+    /// The present time as objects carry it.
+    pub(crate) fn now(&self) -> String {
+        timestamp(self.api.clock().now())
     }
 
     /// Adds a sentence for the `Warning` headers.

@@ -7,10 +7,46 @@ pub(crate) fn with_version(stored: &[u8], revision: Revision, out: &mut Vec<u8>)
     let Some(inside) = inside_metadata(stored) else { return false };
     let (before, after) = stored.split_at(inside);
     out.extend_from_slice(before);
-    let separator = if after.first() == Some(&b'}') { "" } else { "," };
-    out.extend_from_slice(format!("\"resourceVersion\":\"{revision}\"{separator}").as_bytes());
+    put_version(revision, after, out);
+    true
+}
+
+/// Writes the stored object with `members` (JSON) in its metadata to `out`; `false` if its metadata is not found.
+pub(crate) fn into_metadata(stored: &[u8], members: &str, out: &mut Vec<u8>) -> bool {
+    let Some(inside) = inside_metadata(stored) else { return false };
+    let (before, after) = stored.split_at(inside);
+    out.reserve(stored.len() + members.len() + 1);
+    out.extend_from_slice(before);
+    out.extend_from_slice(members.as_bytes());
+    if after.first() != Some(&b'}') {
+        out.push(b',');
+    }
     out.extend_from_slice(after);
     true
+}
+
+/// As [`with_version`], without the first `cut` bytes but for the opening brace.
+pub(crate) fn bare_with_version(stored: &[u8], cut: usize, revision: Revision, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.push(b'{');
+    let Some(inside) = inside_metadata(stored).filter(|inside| *inside >= cut) else {
+        out.truncate(start);
+        return false;
+    };
+    let (before, after) = stored.split_at(inside);
+    out.extend_from_slice(&before[cut..]);
+    put_version(revision, after, out);
+    true
+}
+
+fn put_version(revision: Revision, after: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"resourceVersion\":\"");
+    out.extend_from_slice(revision.to_string().as_bytes());
+    out.push(b'"');
+    if after.first() != Some(&b'}') {
+        out.push(b',');
+    }
+    out.extend_from_slice(after);
 }
 
 /// The position after the brace that opens the metadata of a compact JSON object.

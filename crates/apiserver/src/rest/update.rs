@@ -191,6 +191,7 @@ async fn store(
     };
     match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {
+            scope.api.registry().wrote(&scope.kind, revision);
             object.set_meta("resourceVersion", revision.to_string());
             Ok(Some(object))
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use windlass_schema::Kind;
+use windlass_store::Revision;
 
 use super::autoscaler;
 use crate::{ApiError, crd::resource, registry::Served, webhook::Webhooks};
@@ -81,9 +82,12 @@ pub(crate) fn is_outdated(kind: &Served, stored: &[u8]) -> bool {
     found.is_ok_and(|found| found.api_version != resource::storage_version(kind, custom))
 }
 
-/// Whether objects of `kind` are stored just as they are shown.
-pub(crate) fn is_stored_as_shown(kind: &Served) -> bool {
-    kind.custom().is_none() && !is_new_event(kind) && !is_old_autoscaler(kind)
+/// Whether an object of `kind` that was written by the commit `modified` is stored just as it is shown.
+pub(crate) fn is_stored_as_shown(kind: &Served, modified: Revision) -> bool {
+    match kind.custom() {
+        Some(custom) => custom.storage_version == kind.version && kind.is_settled_at(modified),
+        None => !is_new_event(kind) && !is_old_autoscaler(kind),
+    }
 }
 
 fn is_old_autoscaler(kind: &Kind) -> bool {

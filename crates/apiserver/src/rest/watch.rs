@@ -10,7 +10,7 @@ use rand::Rng;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use windlass_schema::protobuf;
-use windlass_store::{Event, Revision, Snapshot, Watch, WatchError};
+use windlass_store::{Entry, Event, Revision, Snapshot, Watch, WatchError};
 
 use super::{
     list::wait_for,
@@ -31,6 +31,8 @@ use crate::{
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// A watch whose client sets no limit ends after this, and up to as much again.
 const TIMEOUT_MIN: Duration = Duration::from_secs(30 * 60);
+/// What an event adds to its object.
+const FRAME_BYTES: usize = 96;
 /// How many events are sent in one piece.
 const BATCH_MAX: usize = 256;
 
@@ -126,16 +128,28 @@ impl Stream {
 
     /// Everything that is there now, and the mark after it for clients that asked for it.
     async fn add_present(&mut self, snapshot: &Snapshot, key_prefix: &str) -> Result<(), ApiError> {
-        let entries = snapshot.range(key_prefix, None).map(|(_, entry)| (&entry.value, entry.modified));
-        for object in decode_all(&self.scope.api, &self.kind, entries).await? {
-            if self.selects(&object) {
-                self.push("ADDED", object)?;
+        for (_, entry) in snapshot.range(key_prefix, None) {
+            if !self.pass_entry("ADDED", entry, entry.modified) {
+                self.pending.clear();
+                self.add_read(snapshot, key_prefix).await?;
+                break;
             }
         }
         if self.options.initial_events == Some(true) && self.options.bookmarks {
             let mut bookmark = self.bookmark(snapshot.revision());
             bookmark["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
             self.add("BOOKMARK", &bookmark);
+        }
+        Ok(())
+    }
+
+    /// Everything that is there now, read and converted together.
+    async fn add_read(&mut self, snapshot: &Snapshot, key_prefix: &str) -> Result<(), ApiError> {
+        let entries = snapshot.range(key_prefix, None).map(|(_, entry)| (&entry.value, entry.modified));
+        for object in decode_all(&self.scope.api, &self.kind, entries).await? {
+            if self.selects(&object) {
+                self.push("ADDED", object)?;
+            }
         }
         Ok(())
     }
@@ -181,33 +195,35 @@ impl Stream {
         }
     }
 
-    /// Whether this client wants all objects just as they are stored.
-    fn passes(&self) -> bool {
-        self.scope.accept.transform == Transform::None
-            && self.scope.accept.form != Form::Protobuf
-            && self.selects_all()
-            && is_stored_as_shown(&self.kind)
-    }
-
     /// The event without reading the object; `false` if that cannot be.
     fn pass(&mut self, event: &Event) -> bool {
-        let (event_type, bytes) = match (&event.previous, &event.entry) {
-            (None, Some(entry)) => ("ADDED", &entry.value),
-            (Some(_), Some(entry)) => ("MODIFIED", &entry.value),
-            (Some(entry), None) => ("DELETED", &entry.value),
-            (None, None) => return true,
-        };
-        let mut text = opening(event_type);
-        if !with_version(bytes, event.revision, &mut text) {
+        match (&event.previous, &event.entry) {
+            (None, Some(entry)) => self.pass_entry("ADDED", entry, event.revision),
+            (Some(_), Some(entry)) => self.pass_entry("MODIFIED", entry, event.revision),
+            (Some(entry), None) => self.pass_entry("DELETED", entry, event.revision),
+            (None, None) => true,
+        }
+    }
+
+    /// As [`Stream::pass`], for an object that is there.
+    fn pass_entry(&mut self, event_type: &str, entry: &Entry, revision: Revision) -> bool {
+        let accept = &self.scope.accept;
+        let is_wanted = accept.transform == Transform::None && accept.form != Form::Protobuf && self.selects_all();
+        if !is_wanted || !is_stored_as_shown(&self.kind, entry.modified) {
             return false;
         }
-        self.pending.push_back(closed(text));
-        true
+        let mut text = Vec::with_capacity(entry.value.len() + FRAME_BYTES);
+        text.extend_from_slice(opening(event_type).as_bytes());
+        let is_passed = with_version(&entry.value, revision, &mut text);
+        if is_passed {
+            self.pending.push_back(closed(text));
+        }
+        is_passed
     }
 
     /// Turns a change into the event that this client sees: objects enter and leave what it selects.
     async fn follow(&mut self, event: &Event) -> Result<(), ApiError> {
-        if self.passes() && self.pass(event) {
+        if self.pass(event) {
             return Ok(());
         }
         let scope = Arc::clone(&self.scope);
@@ -289,7 +305,7 @@ fn frame(form: Form, event_type: &str, object: &Value) -> Bytes {
     if form == Form::Protobuf {
         return protobuf_frame(event_type, object);
     }
-    let mut text = opening(event_type);
+    let mut text = opening(event_type).into_bytes();
     serde_json::to_writer(&mut text, object).expect("a JSON value can be written");
     closed(text)
 }
@@ -304,8 +320,8 @@ fn protobuf_frame(event_type: &str, object: &Value) -> Bytes {
     }
 }
 
-fn opening(event_type: &str) -> Vec<u8> {
-    format!("{{\"type\":\"{event_type}\",\"object\":").into_bytes()
+fn opening(event_type: &str) -> String {
+    format!("{{\"type\":\"{event_type}\",\"object\":")
 }
 
 fn closed(mut text: Vec<u8>) -> Bytes {

@@ -76,7 +76,7 @@ mod tests {
             service_address: "127.64.0.1".parse().unwrap(),
             client_ca: None,
         };
-        bootstrap(&store, &settings).await.unwrap();
+        bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();
         let pod = json!({
             "metadata": {"name": "web", "namespace": "default", "uid": "u2"},
             "spec": {"serviceAccountName": "robot", "nodeName": "n1"},

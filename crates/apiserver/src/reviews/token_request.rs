@@ -1,6 +1,6 @@
 //! The `token` subresource of a service account: a new token for it.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_store::{Snapshot, Store};
@@ -60,7 +60,7 @@ pub(crate) fn request_token(
     if let Some(object) = &spec.bound_object_ref {
         bind(&mut bound, object, name, &snapshot)?;
     }
-    let now = Timestamp::now();
+    let now = auth.clock().now();
     let mut lifetime = seconds;
     if bound.pod.is_some() && seconds == POD_TOKEN_SECONDS && audiences == issuer.audiences() {
         bound.warnafter = Some(now.as_second() + seconds);

@@ -10,6 +10,7 @@ mod secret;
 mod service;
 mod service_ports;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{FieldError, Kind, validate_builtin, validate_metadata};
@@ -78,12 +79,12 @@ pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &
 }
 
 /// Sets what a kind shows while it is being deleted.
-pub(crate) fn prepare_delete(kind: &Kind, object: &mut Value) {
+pub(crate) fn prepare_delete(kind: &Kind, object: &mut Value, now: Timestamp) {
     if is(kind, "", "Namespace") {
         object["status"]["phase"] = "Terminating".into();
     }
     if is(kind, DEFINITIONS, "CustomResourceDefinition") {
-        crd::strategy::begin_deletion(object);
+        crd::strategy::begin_deletion(object, now);
     }
 }
 

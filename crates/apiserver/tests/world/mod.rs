@@ -53,7 +53,7 @@ impl World {
             service_address: [10, 96, 0, 1].into(),
             client_ca: None,
         };
-        bootstrap(&store, &settings).await.unwrap();
+        bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();
         let api = Api::new(store.clone(), Auth::new(store.clone()), config);
         api.system().health.set_bootstrapped();
         let client = local(&api, User::master("admin"));

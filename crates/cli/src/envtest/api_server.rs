@@ -61,7 +61,9 @@ async fn serve(settings: &Settings) -> Result<(), Failure> {
         service_address: IpAddr::V4(settings.services.first()),
         client_ca: authority.clone(),
     };
-    bootstrap(&store, &first).await.map_err(|error| Failure::new(format!("cannot prepare the store: {error}")))?;
+    bootstrap(&store, &first, jiff::Timestamp::now())
+        .await
+        .map_err(|error| Failure::new(format!("cannot prepare the store: {error}")))?;
     let api = Api::new(store.clone(), auth(settings, store)?, config(settings, first.endpoint.to_string()));
     api.system().health.set_bootstrapped();
     let stop = CancellationToken::new();

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::workloads;
 
 fn job(name: &str, spec: Value) -> Value {
     let mut all =
@@ -22,7 +22,7 @@ fn has(job: &Job, type_: &str) -> bool {
 
 #[tokio::test]
 async fn a_job_runs_its_pods_and_completes() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Job>(job("five", json!({"completions": 5, "parallelism": 2}))).await;
     let done = world.until("five", |job: &Job| has(job, "Complete")).await;
     let status = done.status.unwrap();
@@ -38,7 +38,7 @@ async fn a_job_runs_its_pods_and_completes() {
 
 #[tokio::test]
 async fn an_indexed_job_completes_every_index() {
-    let world = World::start().await;
+    let world = workloads().await;
     let spec = json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"});
     world.create::<Job>(job("indexed", spec)).await;
     let done = world.until("indexed", |job: &Job| has(job, "Complete")).await;
@@ -48,7 +48,7 @@ async fn an_indexed_job_completes_every_index() {
 
 #[tokio::test]
 async fn a_suspended_job_waits_and_a_finished_one_expires() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Job>(job("rest", json!({"suspend": true, "ttlSecondsAfterFinished": 0}))).await;
     world.until("rest", |job: &Job| has(job, "Suspended")).await;
     assert!(world.list::<Pod>().await.is_empty());

@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::json;
+use windlass_testkit::until;
 
-use super::world::{World, deployment, template};
+use super::world::{deployment, template, workloads};
 
 fn available(deployment: &Deployment) -> i32 {
     let status = deployment.status.clone().unwrap_or_default();
@@ -28,7 +29,7 @@ fn image(pod: &Pod) -> String {
 
 #[tokio::test]
 async fn a_deployment_rolls_out_updates_and_back() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 3, "one")).await;
     let first = world.until("web", is_rolled_out).await;
     assert_eq!(first.annotations()["deployment.kubernetes.io/revision"], "1");
@@ -61,13 +62,13 @@ fn image_of(deployment: &Deployment) -> String {
 
 #[tokio::test]
 async fn never_more_than_surge_nor_less_than_unavailable_permits() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut object = deployment("web", 4, "one");
     object["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
     world.create::<Deployment>(object).await;
     world.until("web", is_rolled_out).await;
     world.patch::<Deployment>("web", json!({"spec": {"template": template("web", "two")}})).await;
-    let watched = super::world::until(world.api::<ReplicaSet>(), |sets: &[ReplicaSet]| {
+    let watched = until(world.api::<ReplicaSet>(), |sets: &[ReplicaSet]| {
         let sizes: Vec<i32> = sets.iter().map(|set| set.spec.as_ref().unwrap().replicas.unwrap()).collect();
         assert!(sizes.iter().sum::<i32>() <= 5, "{sizes:?}");
         sets.len() == 2 && sizes.contains(&0) && sizes.contains(&4)
@@ -84,7 +85,7 @@ async fn never_more_than_surge_nor_less_than_unavailable_permits() {
 
 #[tokio::test]
 async fn a_deleted_pod_comes_back_and_scaling_is_exact() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 3, "one")).await;
     world.until("web", is_rolled_out).await;
     let pods = world.list::<Pod>().await;
@@ -104,7 +105,7 @@ async fn a_deleted_pod_comes_back_and_scaling_is_exact() {
 
 #[tokio::test]
 async fn recreate_never_mixes_templates() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut object = deployment("web", 2, "one");
     object["spec"]["strategy"] = json!({"type": "Recreate"});
     world.create::<Deployment>(object).await;
@@ -123,7 +124,7 @@ async fn recreate_never_mixes_templates() {
 
 #[tokio::test]
 async fn a_paused_deployment_scales_and_keeps_its_template() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 2, "one")).await;
     world.until("web", is_rolled_out).await;
     let patch = json!({"spec": {"paused": true, "replicas": 3, "template": template("web", "two")}});
@@ -138,7 +139,7 @@ async fn a_paused_deployment_scales_and_keeps_its_template() {
 
 #[tokio::test]
 async fn pods_are_adopted_and_released_by_label() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut pod = template("web", "one");
     pod["metadata"]["name"] = json!("stray");
     world.create::<Pod>(pod).await;
@@ -158,7 +159,7 @@ async fn pods_are_adopted_and_released_by_label() {
 
 #[tokio::test]
 async fn what_cannot_be_made_is_told() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut object = deployment("web", 1, "one");
     object["spec"]["template"]["spec"]["serviceAccountName"] = json!("nobody");
     world.create::<Deployment>(object).await;

@@ -8,11 +8,11 @@ use kube::ResourceExt;
 use kube::api::EvictParams;
 use serde_json::json;
 
-use super::world::{World, deployment};
+use super::world::{deployment, workloads};
 
 #[tokio::test]
 async fn a_budget_lets_go_only_what_is_beyond_need() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 3, "one")).await;
     let budget = json!({"metadata": {"name": "web"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
     world.create::<PodDisruptionBudget>(budget).await;
@@ -38,7 +38,7 @@ async fn a_budget_lets_go_only_what_is_beyond_need() {
 
 #[tokio::test]
 async fn a_schedule_that_was_missed_is_served_once() {
-    let world = World::start().await;
+    let world = workloads().await;
     let cron = world
         .create::<CronJob>(
             json!({"metadata": {"name": "tick"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use super::world::{World, deployment};
+use super::world::{deployment, workloads};
 
 fn ready(slices: &[EndpointSlice], service: &str) -> usize {
     let mine = slices
@@ -19,7 +19,7 @@ fn ready(slices: &[EndpointSlice], service: &str) -> usize {
 
 #[tokio::test]
 async fn a_service_follows_its_pods() {
-    let world = World::start().await;
+    let world = workloads().await;
     let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"},
         "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}});
     world.create::<Service>(service).await;
@@ -57,7 +57,7 @@ async fn a_service_follows_its_pods() {
 
 #[tokio::test]
 async fn a_service_without_selector_is_left_alone() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Service>(json!({"metadata": {"name": "mine"}, "spec": {"ports": [{"port": 80}]}})).await;
     let endpoints = json!({"metadata": {"name": "mine"}, "subsets": [{"addresses": [{"ip": "10.0.0.9"}], "ports": [{"port": 80}]}]});
     let mine = world.create::<Endpoints>(endpoints).await;

@@ -7,8 +7,9 @@ use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use windlass_testkit::until;
 
-use super::world::{World, deployment, until};
+use super::world::{deployment, workloads};
 
 fn map(name: &str, owners: &[&ConfigMap]) -> Value {
     let owner = |owner: &&ConfigMap| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid(), "blockOwnerDeletion": true});
@@ -17,7 +18,7 @@ fn map(name: &str, owners: &[&ConfigMap]) -> Value {
 
 #[tokio::test]
 async fn everything_below_a_deployment_goes_with_it() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 2, "one")).await;
     world.until_all(|pods: &[Pod]| pods.len() == 2).await;
     world.api::<Deployment>().delete("web", &DeleteParams::background()).await.unwrap();
@@ -28,7 +29,7 @@ async fn everything_below_a_deployment_goes_with_it() {
 
 #[tokio::test]
 async fn in_the_foreground_the_owner_goes_last() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 2, "one")).await;
     world.until_all(|pods: &[Pod]| pods.len() == 2).await;
     world.api::<Deployment>().delete("web", &DeleteParams::foreground()).await.unwrap();
@@ -40,7 +41,7 @@ async fn in_the_foreground_the_owner_goes_last() {
 
 #[tokio::test]
 async fn orphans_live_on() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<Deployment>(deployment("web", 2, "one")).await;
     world.until_all(|pods: &[Pod]| pods.len() == 2).await;
     world.api::<Deployment>().delete("web", &DeleteParams::orphan()).await.unwrap();
@@ -61,7 +62,7 @@ async fn orphans_live_on() {
 
 #[tokio::test]
 async fn an_object_stays_while_one_owner_does() {
-    let world = World::start().await;
+    let world = workloads().await;
     let one = world.create::<ConfigMap>(map("one", &[])).await;
     let two = world.create::<ConfigMap>(map("two", &[])).await;
     world.create::<ConfigMap>(map("child", &[&one, &two])).await;
@@ -74,7 +75,7 @@ async fn an_object_stays_while_one_owner_does() {
 
 #[tokio::test]
 async fn an_owner_that_never_was_is_an_owner_that_is_gone() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut ghost = world.create::<ConfigMap>(map("real", &[])).await;
     ghost.metadata.uid = Some("00000000-0000-0000-0000-000000000000".to_owned());
     world.create::<ConfigMap>(map("child", &[&ghost])).await;
@@ -84,7 +85,7 @@ async fn an_owner_that_never_was_is_an_owner_that_is_gone() {
 
 #[tokio::test]
 async fn an_owner_in_another_namespace_is_none() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut elsewhere = map("owner", &[]);
     elsewhere["metadata"]["namespace"] = json!("kube-system");
     let owner = world.create::<ConfigMap>(elsewhere).await;
@@ -96,7 +97,7 @@ async fn an_owner_in_another_namespace_is_none() {
 
 #[tokio::test]
 async fn a_circle_of_owners_ends() {
-    let world = World::start().await;
+    let world = workloads().await;
     let one = world.create::<ConfigMap>(map("one", &[])).await;
     let two = world.create::<ConfigMap>(map("two", &[&one])).await;
     let three = world.create::<ConfigMap>(map("three", &[&two])).await;
@@ -111,7 +112,7 @@ async fn a_circle_of_owners_ends() {
 
 #[tokio::test]
 async fn kinds_that_appear_later_own_and_are_owned() {
-    let world = World::start().await;
+    let world = workloads().await;
     let definition: CustomResourceDefinition = serde_json::from_value(json!({
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},

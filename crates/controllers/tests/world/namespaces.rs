@@ -6,10 +6,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, ServiceAccou
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
+use windlass_testkit::{TestCluster, until};
 
-use super::world::{World, deployment, until};
+use super::world::{deployment, workloads};
 
-async fn namespace(world: &World, name: &str) -> Api<Namespace> {
+async fn namespace(world: &TestCluster, name: &str) -> Api<Namespace> {
     let api: Api<Namespace> = Api::all(world.client());
     let object = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     api.create(&PostParams::default(), &object).await.unwrap();
@@ -18,7 +19,7 @@ async fn namespace(world: &World, name: &str) -> Api<Namespace> {
 
 #[tokio::test]
 async fn every_namespace_has_an_account_and_the_authority() {
-    let world = World::start().await;
+    let world = workloads().await;
     namespace(&world, "team").await;
     let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), "team");
     until(accounts.clone(), |all: &[ServiceAccount]| all.iter().any(|one| one.name_any() == "default")).await;
@@ -39,7 +40,7 @@ async fn every_namespace_has_an_account_and_the_authority() {
 
 #[tokio::test]
 async fn a_namespace_takes_its_content_with_it() {
-    let world = World::start().await;
+    let world = workloads().await;
     let namespaces = namespace(&world, "team").await;
     let mut object = deployment("web", 2, "one");
     object["metadata"]["namespace"] = json!("team");
@@ -57,7 +58,7 @@ async fn a_namespace_takes_its_content_with_it() {
 
 #[tokio::test]
 async fn a_finalizer_holds_a_namespace_and_the_conditions_say_so() {
-    let world = World::start().await;
+    let world = workloads().await;
     let namespaces = namespace(&world, "team").await;
     let held = json!({"metadata": {"name": "held", "namespace": "team", "finalizers": ["example.com/hold"]}});
     world.create::<ConfigMap>(held).await;
@@ -80,7 +81,7 @@ async fn a_finalizer_holds_a_namespace_and_the_conditions_say_so() {
 
 #[tokio::test]
 async fn a_token_secret_is_filled_and_goes_with_its_account() {
-    let world = World::start().await;
+    let world = workloads().await;
     world.create::<ServiceAccount>(json!({"metadata": {"name": "robot"}})).await;
     let secret = json!({"metadata": {"name": "robot-token", "annotations": {"kubernetes.io/service-account.name": "robot"}},
         "type": "kubernetes.io/service-account-token"});

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota, Secret};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::workloads;
 
 fn uses(quota: &ResourceQuota, wanted: &Value) -> bool {
     let used = quota.status.as_ref().and_then(|status| status.used.as_ref());
@@ -20,7 +20,7 @@ fn pod(name: &str, cpu: &str) -> Value {
 
 #[tokio::test]
 async fn a_quota_follows_the_life_of_what_it_counts() {
-    let world = World::start().await;
+    let world = workloads().await;
     let hard = json!({"pods": "2", "cpu": "1", "memory": "500Mi", "secrets": "3", "count/configmaps": "10",
         "count/replicasets.apps": "5"});
     world.create::<ResourceQuota>(json!({"metadata": {"name": "q"}, "spec": {"hard": hard}})).await;
@@ -47,7 +47,7 @@ async fn a_quota_follows_the_life_of_what_it_counts() {
 
 #[tokio::test]
 async fn a_changed_limit_is_soon_in_force() {
-    let world = World::start().await;
+    let world = workloads().await;
     world
         .create::<ResourceQuota>(json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": "1"}}}))
         .await;

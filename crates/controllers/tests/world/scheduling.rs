@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::world::{World, template};
+use super::world::{template, workloads};
 
 fn reason(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
@@ -18,7 +18,7 @@ fn is_running(pod: &Pod) -> bool {
 
 #[tokio::test]
 async fn a_pod_waits_for_a_node_that_suits_and_then_runs() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut pod = template("a", "one");
     pod["metadata"]["name"] = json!("picky");
     pod["spec"]["nodeSelector"] = json!({"disk": "ssd"});
@@ -36,7 +36,7 @@ async fn a_pod_waits_for_a_node_that_suits_and_then_runs() {
 
 #[tokio::test]
 async fn a_gate_holds_a_pod() {
-    let world = World::start().await;
+    let world = workloads().await;
     let mut pod = template("a", "one");
     pod["metadata"]["name"] = json!("gated");
     pod["spec"]["schedulingGates"] = json!([{"name": "example.com/gate"}]);

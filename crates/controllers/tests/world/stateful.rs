@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::world::{World, template};
+use super::world::{template, workloads};
 
 fn image(pod: &Pod) -> String {
     pod.spec.as_ref().and_then(|spec| spec.containers[0].image.clone()).unwrap_or_default()
@@ -13,7 +13,7 @@ fn image(pod: &Pod) -> String {
 
 #[tokio::test]
 async fn a_stateful_set_has_names_claims_and_revisions() {
-    let world = World::start().await;
+    let world = workloads().await;
     let object = json!({"metadata": {"name": "db"}, "spec": {"replicas": 3, "serviceName": "db",
         "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "one"),
         "volumeClaimTemplates": [{"metadata": {"name": "data"},
@@ -49,7 +49,7 @@ async fn a_stateful_set_has_names_claims_and_revisions() {
 
 #[tokio::test]
 async fn a_daemon_set_runs_on_each_node_and_updates() {
-    let world = World::start().await;
+    let world = workloads().await;
     let object = json!({"metadata": {"name": "agent"}, "spec": {
         "selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "one")}});
     world.create::<DaemonSet>(object).await;

@@ -18,8 +18,8 @@ use tower::{BoxError, Service};
 pub use call::Call;
 pub use journal::{Entry, JOURNAL_MAX, Journal};
 
-use crate::clock::Clock;
 use crate::metrics::Metrics;
+use windlass_clock::Clock;
 
 /// An answer of the API, or none.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;

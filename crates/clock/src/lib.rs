@@ -1,0 +1,176 @@
+//! Time as a value that tests can hold in their hands.
+//!
+//! Everything that reads the time or waits for it does so through a [`Clock`]. There are three: the machine's own; one
+//! that stands still until it is moved; and one that runs with the machine's and can be moved ahead of it.
+//!
+//! ```
+//! use std::time::Duration;
+//! use windlass_clock::Clock;
+//!
+//! let clock = Clock::manual("2026-01-01T00:00:00Z".parse()?);
+//! clock.advance(Duration::from_secs(90));
+//! assert_eq!(clock.now().to_string(), "2026-01-01T00:01:30Z");
+//! # Ok::<_, jiff::Error>(())
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Where a program takes the time from; a clone is the same clock.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Source>);
+
+#[derive(Debug)]
+enum Source {
+    System { origin: Instant },
+    Movable(Movable),
+}
+
+/// A clock that tests move.
+#[derive(Debug)]
+struct Movable {
+    start: Timestamp,
+    /// Since when it runs by itself; `None` if it only moves when told to.
+    running_since: Option<Instant>,
+    /// How far it was moved.
+    moved: watch::Sender<Duration>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self(Arc::new(Source::System { origin: Instant::now() }))
+    }
+
+    /// A clock that stands at `start` until [`Clock::advance`] moves it.
+    pub fn manual(start: Timestamp) -> Self {
+        Self::movable(start, None)
+    }
+
+    /// A clock that shows `start` now, runs like the machine's and can be moved ahead by [`Clock::advance`].
+    pub fn running(start: Timestamp) -> Self {
+        Self::movable(start, Some(Instant::now()))
+    }
+
+    fn movable(start: Timestamp, running_since: Option<Instant>) -> Self {
+        Self(Arc::new(Source::Movable(Movable { start, running_since, moved: watch::Sender::new(Duration::ZERO) })))
+    }
+
+    /// The wall time.
+    pub fn now(&self) -> Timestamp {
+        match &*self.0 {
+            Source::System { .. } => Timestamp::now(),
+            Source::Movable(movable) => movable.start + movable.elapsed(),
+        }
+    }
+
+    /// The time since this clock was made; never goes back.
+    pub fn elapsed(&self) -> Duration {
+        match &*self.0 {
+            Source::System { origin } => origin.elapsed(),
+            Source::Movable(movable) => movable.elapsed(),
+        }
+    }
+
+    /// Waits until [`Clock::elapsed`] reaches `at`.
+    pub async fn sleep_until(&self, at: Duration) {
+        match &*self.0 {
+            Source::System { origin } => tokio::time::sleep_until(*origin + at).await,
+            Source::Movable(movable) => movable.sleep_until(at).await,
+        }
+    }
+
+    /// Waits for `duration`.
+    pub async fn sleep(&self, duration: Duration) {
+        self.sleep_until(self.elapsed().saturating_add(duration)).await;
+    }
+
+    /// Moves the clock forward and wakes whoever waited for that time. The machine's clock is not moved.
+    pub fn advance(&self, duration: Duration) {
+        if let Source::Movable(movable) = &*self.0 {
+            movable.moved.send_modify(|moved| *moved += duration);
+        }
+    }
+}
+
+impl Movable {
+    fn elapsed(&self) -> Duration {
+        self.elapsed_when_moved(*self.moved.borrow())
+    }
+
+    fn elapsed_when_moved(&self, moved: Duration) -> Duration {
+        moved + self.running_since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    async fn sleep_until(&self, at: Duration) {
+        let mut moved = self.moved.subscribe();
+        loop {
+            let left = at.saturating_sub(self.elapsed_when_moved(*moved.borrow_and_update()));
+            if left.is_zero() {
+                return;
+            }
+            let run = async {
+                match self.running_since {
+                    Some(_) => tokio::time::sleep(left).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = run => {}
+                change = moved.changed() => change.expect("the clock itself holds the sender"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_manual_clock_wakes_sleepers_only_when_it_is_moved() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep_until(MINUTE).await }
+        });
+        clock.advance(Duration::from_secs(59));
+        tokio::task::yield_now().await;
+        assert!(!sleeper.is_finished());
+        clock.advance(Duration::from_secs(1));
+        sleeper.await.unwrap();
+        assert_eq!(clock.now().as_second(), 60);
+    }
+
+    #[tokio::test]
+    async fn a_running_clock_wakes_sleepers_by_itself() {
+        let clock = Clock::running(Timestamp::UNIX_EPOCH);
+        clock.sleep(Duration::from_millis(2)).await;
+        assert!(clock.now().as_millisecond() >= 2);
+    }
+
+    #[tokio::test]
+    async fn a_running_clock_can_be_moved_ahead() {
+        let clock = Clock::running(Timestamp::UNIX_EPOCH);
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep(MINUTE).await }
+        });
+        tokio::task::yield_now().await;
+        clock.advance(MINUTE);
+        sleeper.await.unwrap();
+        assert!(clock.now().as_second() >= 60);
+    }
+}

@@ -1,0 +1,70 @@
+//! A load generator for Kubernetes API servers: one scenario per run, its result as one line of JSON.
+
+mod bodies;
+mod connection;
+mod definitions;
+mod lists;
+mod measure;
+mod rates;
+mod ready;
+mod watches;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use serde_json::Value;
+
+use connection::{Credentials, Target};
+
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    credentials: Credentials,
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Subcommand)]
+enum Scenario {
+    /// Wait until the server says that it is ready.
+    Ready,
+    /// Define the custom kind that the other scenarios use.
+    Define,
+    /// Define many kinds, then read discovery.
+    Definitions(definitions::Options),
+    /// Send one kind of request as fast as the server answers.
+    Rate(rates::Options),
+    /// Read a collection, whole and in pages.
+    List(lists::Options),
+    /// Create objects at a steady pace and time their events.
+    Watch(watches::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(result) => {
+            println!("{result}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(arguments: Arguments) -> Result<Value> {
+    let target = Target::new(&arguments.credentials)?;
+    let mut result = match arguments.scenario {
+        Scenario::Ready => ready::run(&target).await,
+        Scenario::Define => definitions::define_widgets(&target).await,
+        Scenario::Definitions(options) => definitions::run(&target, &options).await,
+        Scenario::Rate(options) => rates::run(&target, &options).await,
+        Scenario::List(options) => lists::run(&target, &options).await,
+        Scenario::Watch(options) => watches::run(&target, &options).await,
+    }?;
+    result["generator_cpu_s"] = measure::own_cpu_seconds().into();
+    Ok(result)
+}
