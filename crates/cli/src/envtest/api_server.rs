@@ -61,6 +61,7 @@ async fn serve(settings: &Settings) -> Result<(), Failure> {
     let first = Bootstrap {
         endpoint: (settings.advertise, address.port()).into(),
         service_address: IpAddr::V4(settings.services.first()),
+        service_range: settings.services,
         client_ca: authority.clone(),
     };
     bootstrap(&store, &first, jiff::Timestamp::now())
