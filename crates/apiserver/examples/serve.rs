@@ -22,7 +22,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tls = certificates(Path::new(&kubeconfig), address)?;
     let store = Store::in_memory();
     let config = Config { address: address.to_string(), ..Config::default() };
-    let settings = Bootstrap { endpoint: address, service_address: [10, 96, 0, 1].into(), client_ca: None };
+    let settings = Bootstrap {
+        endpoint: address,
+        service_address: [10, 96, 0, 1].into(),
+        service_range: config.service_range,
+        client_ca: None,
+    };
     bootstrap(&store, &settings, jiff::Timestamp::now()).await?;
     let api = Api::new(store.clone(), Auth::new(store), config);
     api.system().health.set_bootstrapped();

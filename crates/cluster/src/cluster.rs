@@ -93,6 +93,7 @@ impl Cluster {
         let first = Bootstrap {
             endpoint: place.address,
             service_address: IpAddr::V4(place.range.api()),
+            service_range: self.api.config().service_range,
             client_ca: Some(self.pki.authority.clone()),
         };
         bootstrap(self.api.store(), &first, config.clock.now()).await?;

@@ -2,6 +2,7 @@
 
 mod controller_runtime;
 mod differential;
+mod kubernetes;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -13,6 +14,8 @@ pub(crate) enum Suite {
     ControllerRuntime(controller_runtime::Options),
     /// Random requests to Windlass and to the real kube-apiserver, compared answer by answer.
     Differential(differential::Options),
+    /// Kubernetes' conformance tests that need no node, in its own end-to-end program.
+    Kubernetes(kubernetes::Options),
 }
 
 /// The `conformance` task.
@@ -20,5 +23,6 @@ pub(crate) fn run(suite: &Suite) -> Result<()> {
     match suite {
         Suite::Differential(options) => differential::run(options),
         Suite::ControllerRuntime(options) => controller_runtime::run(options),
+        Suite::Kubernetes(options) => kubernetes::run(options),
     }
 }

@@ -13,12 +13,26 @@ use crate::workspace::{cache, on_path, root, run};
 /// The Go toolchain for machines whose own Go is too old to fetch one by itself.
 const GO_TOOLCHAIN: &str = "v0.0.1-go1.26.8.linux-amd64";
 
+/// What of a package becomes a program.
+#[derive(Clone, Copy)]
+pub(super) enum Package<'a> {
+    /// Its `main`.
+    Program(&'a str),
+    /// Its tests.
+    Tests(&'a str),
+}
+
 /// Builds `package` with the module in `folder` of the workspace.
-pub(super) fn build(folder: &str, package: &str, linker_flags: &str, output: &Path) -> Result<()> {
+pub(super) fn build(folder: &str, package: Package<'_>, linker_flags: &str, output: &Path) -> Result<()> {
+    let (how, package): (&[&str], _) = match package {
+        Package::Program(package) => (&["build"], package),
+        Package::Tests(package) => (&["test", "-c", "-vet=off"], package),
+    };
     run(Command::new(go()?)
         .current_dir(root().join(folder))
         .env("CGO_ENABLED", "0")
-        .args(["build", "-trimpath", "-ldflags", linker_flags, "-o"])
+        .args(how)
+        .args(["-trimpath", "-ldflags", linker_flags, "-o"])
         .arg(output)
         .arg(package))
 }

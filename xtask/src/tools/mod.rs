@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use crate::workspace::cache;
 pub(crate) use debian::etcd;
+use go::Package;
 pub(crate) use go::go;
 
 /// The pinned Kubernetes release; the `go.mod` files in `tools` name the modules of the same release.
@@ -31,6 +32,7 @@ enum Tool {
     KubeApiserver,
     KubeControllerManager,
     Etcd,
+    E2e,
 }
 
 /// Installs what the tests need and says where kubectl is.
@@ -50,6 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Tool::KubeApiserver => ("kube-apiserver", kube_apiserver()?),
             Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
             Tool::Etcd => ("etcd", etcd()?),
+            Tool::E2e => ("e2e", e2e()?),
         };
         println!("{name}: {}", path.display());
     }
@@ -58,22 +61,28 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// kubectl of the pinned release, built once per machine.
 pub(crate) fn kubectl() -> Result<PathBuf> {
-    kubernetes_program("kubectl", "tools/kubectl", ".", "two or three minutes")
+    kubernetes_program("kubectl", "tools/kubectl", Package::Program("."), "two or three minutes")
 }
 
 /// The real API server of the pinned release, built once per machine: what Windlass is compared with.
 pub(crate) fn kube_apiserver() -> Result<PathBuf> {
-    kubernetes_program("kube-apiserver", "tools/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", "ten minutes")
+    let package = Package::Program("k8s.io/kubernetes/cmd/kube-apiserver");
+    kubernetes_program("kube-apiserver", "tools/kubernetes", package, "ten minutes")
 }
 
 /// The real controllers of the pinned release, built once per machine.
 pub(crate) fn kube_controller_manager() -> Result<PathBuf> {
-    let package = "k8s.io/kubernetes/cmd/kube-controller-manager";
+    let package = Package::Program("k8s.io/kubernetes/cmd/kube-controller-manager");
     kubernetes_program("kube-controller-manager", "tools/kubernetes", package, "ten minutes")
 }
 
+/// The end-to-end tests of the pinned release as one program, built once per machine.
+pub(crate) fn e2e() -> Result<PathBuf> {
+    kubernetes_program("e2e", "tools/e2e", Package::Tests("k8s.io/kubernetes/test/e2e"), "ten to twenty minutes")
+}
+
 /// A program built from `package` by the module in `folder`; kept between checkouts, under a name with its release.
-fn kubernetes_program(name: &str, folder: &str, package: &str, duration: &str) -> Result<PathBuf> {
+fn kubernetes_program(name: &str, folder: &str, package: Package, duration: &str) -> Result<PathBuf> {
     let target = cache()?.join(format!("{name}-{KUBERNETES}"));
     if target.is_file() {
         return Ok(target);

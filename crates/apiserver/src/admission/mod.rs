@@ -22,6 +22,7 @@ mod quota;
 mod registrations;
 mod reinvocation;
 mod review;
+mod runtime_class;
 mod service_account;
 mod storage;
 
@@ -114,6 +115,9 @@ impl Admission {
         }
         if self.plugins.has(Plugin::Priority) {
             priority::resolve(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::RuntimeClass) {
+            runtime_class::resolve(&self.store, review)?;
         }
         if self.plugins.has(Plugin::DefaultStorageClass) {
             storage::choose_class(&self.store, review);

@@ -15,6 +15,8 @@ pub enum Plugin {
     DefaultTolerationSeconds,
     /// The number behind the name of a priority class.
     Priority,
+    /// The overhead and place of Pods that name a runtime class.
+    RuntimeClass,
     /// Claims get the default storage class.
     DefaultStorageClass,
     /// What a namespace may use in all. Quotas are in force once a controller has counted what is there.
@@ -35,6 +37,7 @@ impl std::str::FromStr for Plugin {
             "ServiceAccount" => Plugin::ServiceAccount,
             "DefaultTolerationSeconds" => Plugin::DefaultTolerationSeconds,
             "Priority" => Plugin::Priority,
+            "RuntimeClass" => Plugin::RuntimeClass,
             "DefaultStorageClass" => Plugin::DefaultStorageClass,
             "ResourceQuota" => Plugin::ResourceQuota,
             "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
@@ -56,13 +59,16 @@ pub struct Plugins(BTreeSet<Plugin>);
 impl Default for Plugins {
     /// All that work without a controller.
     fn default() -> Self {
-        use Plugin::{
-            DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority, ResourceQuota,
-        };
-        Plugins(
-            [NamespaceLifecycle, LimitRanger, DefaultTolerationSeconds, Priority, DefaultStorageClass, ResourceQuota]
-                .into(),
-        )
+        let plugins = [
+            Plugin::NamespaceLifecycle,
+            Plugin::LimitRanger,
+            Plugin::DefaultTolerationSeconds,
+            Plugin::Priority,
+            Plugin::RuntimeClass,
+            Plugin::DefaultStorageClass,
+            Plugin::ResourceQuota,
+        ];
+        Plugins(plugins.into())
     }
 }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_store::{CommitError, Snapshot, Store, Write};
 
-use crate::{aggregation, object, rest::into_metadata};
+use crate::{AddressRange, aggregation, object, rest::into_metadata};
 
 /// How often a start tries again when somebody else writes at the same time.
 const ATTEMPTS_MAX: usize = 10;
@@ -23,6 +23,8 @@ pub struct Bootstrap {
     pub endpoint: SocketAddr,
     /// The address of the `kubernetes` Service.
     pub service_address: std::net::IpAddr,
+    /// The range from which Services get their addresses.
+    pub service_range: AddressRange,
     /// The certificate of the authority that signs client certificates, if there is one.
     pub client_ca: Option<String>,
 }
@@ -100,6 +102,7 @@ mod tests {
         Bootstrap {
             endpoint: "127.64.0.1:6443".parse().unwrap(),
             service_address: "127.64.0.1".parse().unwrap(),
+            service_range: "127.64.64.0/18".parse().unwrap(),
             client_ca: Some("CA".to_owned()),
         }
     }
@@ -116,6 +119,9 @@ mod tests {
         assert_eq!(store.revision().0, before.0 + 1);
         assert_eq!(read(&store, "/core/namespaces/kube-system")["status"]["phase"], "Active");
         assert_eq!(read(&store, "/core/services/default/kubernetes")["spec"]["clusterIP"], "127.64.0.1");
+        let range = read(&store, "/networking.k8s.io/servicecidrs/kubernetes");
+        assert_eq!(range["spec"]["cidrs"], json!(["127.64.64.0/18"]));
+        assert_eq!(range["status"]["conditions"][0]["type"], "Ready");
         let revision = store.revision();
         bootstrap(&store, &settings(), Timestamp::UNIX_EPOCH).await.unwrap();
         assert_eq!(store.revision(), revision);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::reconcile::{keep, replace_content};
 use super::{Bootstrap, Wanted};
+use crate::object;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 const SERVICE_PORT: u16 = 443;
@@ -23,6 +24,7 @@ pub(super) fn objects(bootstrap: &Bootstrap) -> Vec<Wanted> {
         "Used for system critical pods that must not be moved from their current node.",
     ));
     objects.extend(service(bootstrap));
+    objects.push(service_range(bootstrap));
     objects.push(extension_authentication(bootstrap));
     objects
 }
@@ -83,6 +85,20 @@ fn service(bootstrap: &Bootstrap) -> [Wanted; 3] {
     });
     [("/core/services", service), ("/core/endpoints", endpoints), ("/discovery.k8s.io/endpointslices", slice)]
         .map(|(prefix, object)| Wanted::new(format!("{prefix}/default/kubernetes"), object, replace_content))
+}
+
+/// The range that exists from the start. It is not repaired: others may be added beside it, never in its place.
+fn service_range(bootstrap: &Bootstrap) -> Wanted {
+    let object = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes", "generation": 1, "finalizers": ["networking.k8s.io/service-cidr-finalizer"]},
+        "spec": {"cidrs": [bootstrap.service_range.to_string()]},
+        "status": {"conditions": [{
+            "type": "Ready", "status": "True", "lastTransitionTime": object::now(),
+            "reason": "", "message": "Kubernetes Service CIDR is ready",
+        }]},
+    });
+    Wanted::new("/networking.k8s.io/servicecidrs/kubernetes".to_owned(), object, keep)
 }
 
 fn address_type(address: IpAddr) -> &'static str {

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 pub(crate) struct Document {
     /// The value; of keys that occur twice the last one counts.
     pub(crate) value: Value,
-    /// The paths of keys that occur twice.
+    /// What there is to say of keys that occur twice.
     pub(crate) duplicates: Vec<String>,
 }
 
@@ -33,9 +33,19 @@ pub(crate) fn parse_yaml(text: &[u8]) -> Result<Document, String> {
     match read(serde_saphyr::DuplicateKeyPolicy::Error) {
         Ok(value) => Ok(Document { value, duplicates: Vec::new() }),
         Err(strict) => match read(serde_saphyr::DuplicateKeyPolicy::LastWins) {
-            Ok(value) => Ok(Document { value, duplicates: vec![strict.to_string()] }),
+            Ok(value) => Ok(Document { value, duplicates: vec![twice(&strict)] }),
             Err(error) => Err(error.to_string()),
         },
+    }
+}
+
+/// How clients know the complaint: by the line of the second of the keys.
+fn twice(error: &serde_saphyr::Error) -> String {
+    match error.without_snippet() {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
+            format!("yaml: unmarshal errors:\n  line {}: key {key:?} already set in map", location.line())
+        }
+        other => other.to_string(),
     }
 }
 
@@ -123,7 +133,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             let path = Path::Member(self.path, &key);
             let value = members.next_value_seed(Node { path: &path, duplicates: &mut *self.duplicates })?;
             if map.contains_key(&key) {
-                self.duplicates.push(path.to_string());
+                self.duplicates.push(format!("duplicate field \"{path}\""));
             }
             map.insert(key, value);
         }
@@ -142,7 +152,7 @@ mod tests {
         let text = br#"{"spec": {"a": 1, "a": 2, "list": [{"b": 1}, {"b": 1, "b": null}]}, "n": -1.5}"#;
         let document = parse_json(text).unwrap();
         assert_eq!(document.value, json!({"spec": {"a": 2, "list": [{"b": 1}, {"b": null}]}, "n": -1.5}));
-        assert_eq!(document.duplicates, ["spec.a", "spec.list[1].b"]);
+        assert_eq!(document.duplicates, [r#"duplicate field "spec.a""#, r#"duplicate field "spec.list[1].b""#]);
     }
 
     #[test]
@@ -159,6 +169,6 @@ mod tests {
         assert_eq!(document.value, json!({"a": "1", "b": 1, "c": ["x", true], "d": {"e": null}}));
         let twice = parse_yaml(b"a: 1\na: 2\n").unwrap();
         assert_eq!(twice.value, json!({"a": 2}));
-        assert_eq!(twice.duplicates.len(), 1);
+        assert_eq!(twice.duplicates, ["yaml: unmarshal errors:\n  line 2: key \"a\" already set in map"]);
     }
 }

@@ -118,7 +118,7 @@ pub(crate) struct Status {
 pub(crate) struct Condition {
     pub(crate) r#type: String,
     pub(crate) status: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "empty_if_null")]
     pub(crate) last_transition_time: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,
@@ -126,6 +126,11 @@ pub(crate) struct Condition {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) observed_generation: Option<i64>,
+}
+
+/// Clients write times that they do not know as null.
+fn empty_if_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl Definition {

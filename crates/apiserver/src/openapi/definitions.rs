@@ -9,6 +9,11 @@ use crate::registry::Served;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const REFERENCE: &str = "#/components/schemas/";
+const API_VERSION: &str = "APIVersion defines the version of the schema that the object is written in.";
+const KIND: &str = "Kind names the type of the object, in CamelCase.";
+const METADATA: &str = "Standard object's metadata: its name, labels, owners, and what the server notes about it.";
+const CREATION: &str =
+    "CreationTimestamp is a timestamp in UTC of when the server made the object; clients cannot set it.";
 /// Kinds of requests and answers that every document speaks of.
 const COMMON: [&str; 6] = ["DeleteOptions", "Patch", "Status", "WatchEvent", "APIResourceList", "ObjectMeta"];
 
@@ -58,6 +63,7 @@ pub(super) fn collect<'a>(kinds: impl Iterator<Item = &'a Served>) -> BTreeMap<S
 fn with_kind(name: &str, text: &str) -> String {
     let kind = match name.strip_prefix(META).and_then(|name| name.strip_prefix('.')) {
         Some(kind @ ("DeleteOptions" | "Status" | "WatchEvent" | "APIResourceList")) => kind,
+        Some("ObjectMeta") => return with_creation(text),
         _ => return text.to_owned(),
     };
     if text.contains("x-kubernetes-group-version-kind") {
@@ -65,6 +71,12 @@ fn with_kind(name: &str, text: &str) -> String {
     }
     let mut value: Value = serde_json::from_str(text).expect("generated definitions are valid");
     value["x-kubernetes-group-version-kind"] = json!([{"group": "", "kind": kind, "version": "v1"}]);
+    value.to_string()
+}
+
+fn with_creation(text: &str) -> String {
+    let mut value: Value = serde_json::from_str(text).expect("generated definitions are valid");
+    value["properties"]["creationTimestamp"]["description"] = CREATION.into();
     value.to_string()
 }
 
@@ -80,11 +92,46 @@ fn custom(kind: &Served) -> Value {
     members.insert("x-kubernetes-group-version-kind".into(), about(kind, &kind.kind().kind));
     let properties = members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     if let Some(properties) = properties.as_object_mut() {
-        properties.insert("apiVersion".into(), json!({"type": "string"}));
-        properties.insert("kind".into(), json!({"type": "string"}));
-        properties.insert("metadata".into(), json!({"allOf": [{"$ref": format!("{REFERENCE}{META}.ObjectMeta")}]}));
+        properties.values_mut().for_each(complete_embedded);
+        properties.extend(of_every_object());
     }
     schema
+}
+
+/// What every object has, said in the words that people look for in `kubectl explain`.
+fn of_every_object() -> [(String, Value); 3] {
+    let metadata = format!("{REFERENCE}{META}.ObjectMeta");
+    [
+        ("apiVersion".to_owned(), json!({"type": "string", "description": API_VERSION})),
+        ("kind".to_owned(), json!({"type": "string", "description": KIND})),
+        ("metadata".to_owned(), json!({"allOf": [{"$ref": metadata}], "default": {}, "description": METADATA})),
+    ]
+}
+
+/// Gives objects within objects what every object has.
+fn complete_embedded(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.values_mut().for_each(complete_embedded);
+    }
+    for word in ["items", "additionalProperties"] {
+        if let Some(schema) = members.get_mut(word) {
+            complete_embedded(schema);
+        }
+    }
+    if members.get("x-kubernetes-embedded-resource") != Some(&Value::Bool(true)) {
+        return;
+    }
+    if let Value::Object(properties) = members.entry("properties").or_insert_with(|| json!({})) {
+        properties.extend(of_every_object());
+    }
+    if let Value::Array(required) = members.entry("required").or_insert_with(|| json!([])) {
+        for word in ["kind", "apiVersion"].map(Value::from) {
+            if !required.contains(&word) {
+                required.push(word);
+            }
+        }
+    }
 }
 
 fn custom_list(kind: &Served) -> Value {
@@ -92,8 +139,8 @@ fn custom_list(kind: &Served) -> Value {
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
+            "apiVersion": {"type": "string", "description": API_VERSION},
+            "kind": {"type": "string", "description": KIND},
             "metadata": {"allOf": [{"$ref": format!("{REFERENCE}{META}.ListMeta")}]},
             "items": {"type": "array", "items": {"allOf": [{"$ref": format!("{REFERENCE}{}", name(kind))}]}},
         },

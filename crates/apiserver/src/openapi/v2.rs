@@ -25,7 +25,7 @@ pub(super) fn document(catalog: &Catalog) -> Value {
         .into_iter()
         .map(|(name, text)| {
             let mut schema: Value = serde_json::from_str(&text).expect("definitions are valid");
-            downgrade(&mut schema);
+            downgrade_root(&mut schema);
             (name, schema)
         })
         .collect();
@@ -37,13 +37,24 @@ pub(super) fn document(catalog: &Catalog) -> Value {
     })
 }
 
+/// A kind that keeps unknown fields is an object of which nothing more is said: older clients refuse what is not named.
+fn downgrade_root(schema: &mut Value) {
+    if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
+        && let Some(members) = schema.as_object_mut()
+    {
+        members.retain(|word, _| matches!(word.as_str(), "type" | "x-kubernetes-group-version-kind"));
+    }
+    downgrade(schema);
+}
+
 /// Says in the older language what can be said in it.
 fn downgrade(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else { return };
     // A single reference with a default beside it is how the newer language writes a plain reference.
     let reference = single_reference(members).or_else(|| members.get("$ref")?.as_str());
     if let Some(reference) = reference.map(|name| name.replace("#/components/schemas/", "#/definitions/")) {
-        *members = Map::from_iter([("$ref".to_owned(), reference.into())]);
+        members.retain(|word, _| word == "description");
+        members.insert("$ref".to_owned(), reference.into());
         return;
     }
     if members.get("nullable") == Some(&Value::Bool(true)) {

@@ -21,8 +21,7 @@ pub(crate) fn checked(scope: &Scope, document: Document) -> Result<Value, ApiErr
     conform::check_kind(&scope.kind, &mut object)?;
     let (object, unknown) = conform::read(&scope.kind, object)?;
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let duplicate = document.duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-    report(scope, unknown.chain(duplicate).collect())?;
+    report(scope, unknown.chain(document.duplicates).collect())?;
     Ok(object)
 }
 

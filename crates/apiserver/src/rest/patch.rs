@@ -120,7 +120,7 @@ pub(crate) fn parse(scope: &Scope, body: &Bytes) -> Result<Patch, ApiError> {
 
 fn document(scope: &Scope, read: Result<Document, String>) -> Result<Value, ApiError> {
     let document = read.map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
-    input::report(scope, document.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect())?;
+    input::report(scope, document.duplicates)?;
     Ok(document.value)
 }
 
@@ -136,8 +136,8 @@ pub(crate) fn yaml(body: &Bytes) -> Result<Document, ApiError> {
 /// The configuration of an apply. It is not completed: what it does not say it does not own.
 fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
     let document = yaml(body)?;
-    let duplicates = document.duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-    input::report(scope, duplicates.collect())?;
+    // Fields that the kind does not have are left for the merge to refuse, whatever validation the client asks for.
+    input::report(scope, document.duplicates)?;
     let mut config = document.value;
     conform::check_kind(&scope.kind, &mut config)?;
     Ok(config)

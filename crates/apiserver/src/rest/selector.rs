@@ -223,9 +223,16 @@ fn field(object: &Value, path: &str) -> String {
         _ => match path {
             "spec.unschedulable" | "spec.hostNetwork" => "false".to_owned(),
             "status.replicas" | "status.successful" => "0".to_owned(),
+            "source" => event_source(object).to_owned(),
             _ => String::new(),
         },
     }
+}
+
+/// Who reports an event, by its old name for it or its new one.
+fn event_source(event: &Value) -> &str {
+    let text = |pointer| event.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    text("/source/component").or_else(|| text("/reportingComponent")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -286,5 +293,9 @@ mod tests {
         assert!(!matches("metadata.name!=a"));
         assert!(matches("status.phase="));
         assert!(FieldSelector::parse("metadata.name").is_err());
+        let by_source = FieldSelector::parse("source=kubelet").unwrap();
+        assert!(by_source.matches(&json!({"source": {"component": "kubelet"}})));
+        assert!(by_source.matches(&json!({"source": {}, "reportingComponent": "kubelet"})));
+        assert!(!by_source.matches(&json!({"source": {"component": "scheduler"}, "reportingComponent": "kubelet"})));
     }
 }

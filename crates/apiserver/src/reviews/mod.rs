@@ -74,6 +74,7 @@ mod tests {
         let settings = Bootstrap {
             endpoint: "127.64.0.1:6443".parse().unwrap(),
             service_address: "127.64.0.1".parse().unwrap(),
+            service_range: "127.64.64.0/18".parse().unwrap(),
             client_ca: None,
         };
         bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();

@@ -47,7 +47,7 @@ impl Part {
             Self::Finalize => restrict_to(object, old, &["/spec/finalizers"]),
             Self::EphemeralContainers => restrict_to(object, old, &["/spec/ephemeralContainers"]),
             Self::Resize => restrict_to(object, old, &["/spec/containers", "/spec/initContainers"]),
-            Self::Approval => restrict_to(object, old, &["/status/conditions"]),
+            Self::Approval => restrict_to_approval(object, old),
         }
     }
 }
@@ -57,8 +57,9 @@ pub(super) fn status_writes_metadata(kind: &Kind) -> bool {
     kind.is_builtin() && !CLOSED_BY_STATUS.contains(&(kind.group.as_str(), kind.kind.as_str()))
 }
 
-const CLOSED_BY_STATUS: [(&str, &str); 14] = [
+const CLOSED_BY_STATUS: [(&str, &str); 15] = [
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("apiregistration.k8s.io", "APIService"),
     ("certificates.k8s.io", "PodCertificateRequest"),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
@@ -90,6 +91,15 @@ fn restrict_to_status(kind: &Kind, object: &mut Value, old: &Value) {
         _ => &["managedFields", "resourceVersion", "labels", "annotations", "finalizers", "ownerReferences"],
     };
     restrict_metadata(object, old, metadata);
+}
+
+/// A decision is a condition; notes about it may come along in the metadata.
+fn restrict_to_approval(object: &mut Value, old: &Value) {
+    let open = ["managedFields", "resourceVersion", "labels", "annotations", "finalizers", "ownerReferences"];
+    restrict_metadata(object, old, &open);
+    let metadata = object.metadata().cloned().unwrap_or_default();
+    restrict_to(object, old, &["/status/conditions"]);
+    *object.metadata_mut() = metadata;
 }
 
 /// Takes everything from `old` but the listed places and the ownership of fields.
@@ -152,6 +162,11 @@ mod tests {
         let expect = json!({"metadata": {"labels": {"a": "1"}, "annotations": {"b": "3"}}, "spec": {"x": 1},
             "status": {"y": 2}});
         check("deployments", Part::Status, annotated, expect);
+        let decided = json!({"metadata": {"annotations": {"b": "3"}}, "spec": {"x": 2},
+            "status": {"y": 2, "conditions": ["Approved"]}});
+        let expect = json!({"metadata": {"annotations": {"b": "3"}}, "spec": {"x": 1},
+            "status": {"y": 1, "conditions": ["Approved"]}});
+        check("nodes", Part::Approval, decided, expect);
         check("configmaps", Part::Object, new.clone(), new);
         let finalize = json!({"metadata": {}, "spec": {"finalizers": [], "x": 3}});
         let expect =

@@ -51,6 +51,7 @@ impl World {
         let settings = Bootstrap {
             endpoint: "127.0.0.1:6443".parse().unwrap(),
             service_address: [10, 96, 0, 1].into(),
+            service_range: Config::default().service_range,
             client_ca: None,
         };
         bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();

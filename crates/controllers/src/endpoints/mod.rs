@@ -1,6 +1,7 @@
 //! Services become Endpoints and EndpointSlices.
 
 mod address;
+mod mirror;
 mod slices;
 mod subsets;
 
@@ -16,8 +17,9 @@ use crate::actor::{Actor, exists_already, is_gone, namespace_leaves};
 /// The label on Endpoints that this controller keeps.
 const ENDPOINTS_MANAGED_BY: (&str, &str) = ("endpoints.kubernetes.io/managed-by", "endpoint-controller");
 
-/// Adds the controller to the manager.
+/// Adds the controllers to the manager.
 pub(crate) fn add(manager: &mut Manager) {
+    mirror::add(manager);
     let services = manager.informers().all::<Service>();
     let pods = manager.informers().all::<Pod>();
     let endpoints = manager.informers().all::<Endpoints>();

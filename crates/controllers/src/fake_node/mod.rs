@@ -1,5 +1,6 @@
 //! A node that only seems to run its Pods: they are running and ready as soon as they are bound, and gone when deleted.
 
+mod heartbeat;
 mod status;
 
 use std::collections::HashSet;
@@ -13,7 +14,7 @@ use windlass_runtime::{
 };
 
 use crate::actor::{Actor, exists_already, is_gone};
-use crate::pods;
+use crate::{pods, recheck};
 
 /// The name of the node.
 const NODE: &str = "fake-node-0";
@@ -31,6 +32,9 @@ pub(crate) fn add(manager: &mut Manager) {
         Registration { actor: Actor::new(manager, "fake-node"), nodes: nodes.clone() },
     );
     keeper.queue().add((), Priority::Normal);
+    let heart = heartbeat::Heartbeat { actor: Actor::new(manager, "fake-node"), nodes: nodes.clone() };
+    let heart = Controller::keyed(manager, "fake-node-heartbeat", heart);
+    manager.add(heart.on(&nodes, |change| (change.key().name == NODE && change.old.is_none()).then_some(())));
     manager.add(keeper.on(&nodes, |change| (change.key().name == NODE).then_some(())));
 }
 
@@ -80,13 +84,16 @@ impl Reconcile for FakeNode {
             self.actor.delete_with(&*pod, params).await?;
             return Ok(Action::Await);
         }
-        let wanted = status::pod_status(&pod, || self.free_address(), self.actor.clock.now());
+        let now = self.actor.clock.now();
+        let wanted = status::pod_status(&pod, || self.free_address(), now);
+        let end = status::end(&pod, now).filter(|end| *end > now && !pods::is_finished(&pod));
+        let then = recheck::at(end, now);
         if pod.status.as_ref() == Some(&wanted) {
-            return Ok(Action::Await);
+            return Ok(then);
         }
         match self.actor.replace_status(&Pod { status: Some(wanted), ..Pod::clone(&pod) }).await {
             Err(error) if !is_gone(&error) => Err(error.into()),
-            _ => Ok(Action::Await),
+            _ => Ok(then),
         }
     }
 }

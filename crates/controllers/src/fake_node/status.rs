@@ -1,6 +1,6 @@
 //! What a node that runs nothing says about itself and its Pods.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, HostIP, Node,
     NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo, Pod, PodCondition, PodIP, PodStatus,
@@ -9,6 +9,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use crate::{owners, pods};
+
+/// The longest sleep, for those who say "forever".
+const SLEEP_SECONDS_MAX: i64 = 365 * 24 * 3600;
 
 /// The address of the node itself.
 const NODE_ADDRESS: &str = "10.244.0.1";
@@ -61,13 +64,31 @@ pub(crate) fn node_status(before: Option<&NodeStatus>, now: Timestamp) -> NodeSt
     status
 }
 
-/// The status of a Pod: running and ready; a Pod of a Job has done its work.
+/// When a Pod of a Job has done its work: at once, or after the time that its command sleeps.
+pub(crate) fn end(pod: &Pod, now: Timestamp) -> Option<Timestamp> {
+    owners::controller(&pod.metadata).filter(|owner| owner.kind == "Job")?;
+    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |started| started.0);
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let slept = containers.map(sleep).max().unwrap_or_default();
+    started.checked_add(slept).ok()
+}
+
+/// How long the command of a container sleeps, if that is what it does.
+fn sleep(container: &Container) -> SignedDuration {
+    let words = container.command.iter().chain(&container.args).flatten();
+    let mut words = words.flat_map(|word| word.split([' ', ';', '&'])).skip_while(|word| *word != "sleep").skip(1);
+    let Some(time) = words.next() else { return SignedDuration::ZERO };
+    let seconds = time.strip_suffix('s').unwrap_or(time).parse().ok().filter(|seconds: &i64| *seconds >= 0);
+    SignedDuration::from_secs(seconds.unwrap_or(SLEEP_SECONDS_MAX).min(SLEEP_SECONDS_MAX))
+}
+
+/// The status of a Pod: running and ready; a Pod of a Job ends.
 pub(crate) fn pod_status(pod: &Pod, address: impl FnOnce() -> String, now: Timestamp) -> PodStatus {
     let before = pod.status.clone().unwrap_or_default();
     if pods::is_finished(pod) {
         return before;
     }
-    let done = owners::controller(&pod.metadata).is_some_and(|owner| owner.kind == "Job");
+    let done = end(pod, now).is_some_and(|end| end <= now);
     let address = before.pod_ip.clone().filter(|address| !address.is_empty()).unwrap_or_else(address);
     let spec = pod.spec.as_ref();
     let started = before.start_time.clone().unwrap_or(Time(now));
@@ -181,6 +202,29 @@ mod tests {
         .unwrap();
         pod.status = Some(pod_status(&pod, String::new, Timestamp::now()));
         assert!(!pods::is_ready(&pod));
+    }
+
+    #[test]
+    fn a_pod_of_a_job_ends_when_its_sleep_is_over() {
+        let pod = |command: &[&str], owner: &str| -> Pod {
+            serde_json::from_value(json!({
+                "metadata": {"name": "p", "ownerReferences": [
+                    {"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u", "controller": true}]},
+                "spec": {"containers": [{"name": "c", "command": command}]},
+            }))
+            .unwrap()
+        };
+        let seconds = |command: &[&str]| {
+            let end = end(&pod(command, "Job"), Timestamp::UNIX_EPOCH).unwrap();
+            end.duration_since(Timestamp::UNIX_EPOCH).as_secs()
+        };
+        assert_eq!(seconds(&["/bin/true"]), 0);
+        assert_eq!(seconds(&["sleep", "300"]), 300);
+        assert_eq!(seconds(&["sh", "-c", "sleep 5s; exit 0"]), 5);
+        assert_eq!(seconds(&["sleep", "infinity"]), SLEEP_SECONDS_MAX);
+        assert_eq!(end(&pod(&["sleep", "300"], "ReplicaSet"), Timestamp::UNIX_EPOCH), None);
+        let status = |now| pod_status(&pod(&["sleep", "300"], "Job"), String::new, now).phase;
+        assert_eq!(status(Timestamp::UNIX_EPOCH).as_deref(), Some("Running"));
     }
 
     #[test]

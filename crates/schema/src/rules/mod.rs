@@ -10,6 +10,7 @@ mod kinds;
 mod limits;
 mod metadata;
 mod pod;
+mod pod_sysctl;
 mod pod_update;
 mod quota;
 mod selector;

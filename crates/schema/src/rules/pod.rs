@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::cursor::{At, named, not_negative, one_of, port, port_or_name, required, unique};
-use super::{metadata, pod_update};
+use super::{metadata, pod_sysctl, pod_update};
 use crate::{FieldError, names, quantity};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -49,6 +49,7 @@ fn spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     named(&spec.member("hostname"), names::label, errors);
     named(&spec.member("subdomain"), names::label, errors);
     named(&spec.member("priorityClassName"), names::subdomain, errors);
+    pod_sysctl::check(&spec.at("securityContext.sysctls"), errors);
     let deadline = spec.member("activeDeadlineSeconds");
     if deadline.int().is_some_and(|seconds| seconds < 1) {
         errors.push(deadline.invalid("must be between 1 and 2147483647, inclusive"));

@@ -1,0 +1,74 @@
+//! The cluster that is tested: this checkout's, with all controllers and a node that only pretends.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{root, run};
+
+/// A cluster that does not answer by then will not.
+const START_WAIT: Duration = Duration::from_secs(60);
+/// How often it is asked.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A running cluster; it ends with this value.
+pub(super) struct ConformanceCluster {
+    process: Child,
+    dir: PathBuf,
+}
+
+impl ConformanceCluster {
+    /// Builds the program and starts a cluster below `scratch`.
+    pub(super) fn start(scratch: &Path, kubectl: &Path) -> Result<Self> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
+        let dir = scratch.join("cluster");
+        let log = File::create(scratch.join("cluster.log"))?;
+        let process = Command::new(root().join("target/debug/windlass"))
+            .arg("--dir")
+            .arg(&dir)
+            .args(["up", "--profile", "workloads", "--port", "0", "--no-operators"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot start windlass")?;
+        let mut cluster = Self { process, dir };
+        cluster.wait_ready(kubectl).with_context(|| format!("see {}", scratch.join("cluster.log").display()))?;
+        Ok(cluster)
+    }
+
+    /// How clients reach it.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
+    fn wait_ready(&mut self, kubectl: &Path) -> Result<()> {
+        let end = Instant::now() + START_WAIT;
+        while Instant::now() < end {
+            if let Some(status) = self.process.try_wait()? {
+                bail!("the cluster ended with {status}");
+            }
+            if self.kubeconfig().is_file() {
+                let mut ask = Command::new(kubectl);
+                ask.arg("--kubeconfig").arg(self.kubeconfig()).args(["wait", "node", "--all", "--for=condition=Ready"]);
+                if ask.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+                    return Ok(());
+                }
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("the cluster was not ready after {} s", START_WAIT.as_secs())
+    }
+}
+
+impl Drop for ConformanceCluster {
+    fn drop(&mut self) {
+        // It runs no processes of its own and its data is scratch, so nothing asks for a polite end.
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}

@@ -1,0 +1,119 @@
+//! Kubernetes' own conformance tests: chosen, run against a cluster of ours, counted, written down.
+
+mod cluster;
+mod page;
+mod program;
+mod report;
+mod selection;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use self::cluster::ConformanceCluster;
+use self::program::Program;
+use self::report::{Outcome, Spec};
+use self::selection::{Need, Selection};
+use crate::tools;
+use crate::workspace::root;
+
+/// Options of `conformance kubernetes`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only tests whose name matches this regular expression; the page is not written.
+    #[arg(long, value_name = "REGEX")]
+    focus: Option<String>,
+    /// Also the tests for which a node that only pretends to run Pods is enough.
+    #[arg(long)]
+    all: bool,
+    /// How many tests run at a time; those that must be alone are.
+    #[arg(long, default_value_t = 2)]
+    procs: usize,
+    /// How many seconds a test may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    limit: u64,
+}
+
+/// Runs the tests, prints how each ended, and writes docs/conformance.md.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let scratch = root().join("target/conformance/kubernetes");
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch)?;
+    }
+    fs::create_dir_all(&scratch)?;
+    let kubectl = tools::kubectl()?;
+    let e2e = tools::e2e()?;
+    let selection = Selection::read()?;
+    let specs = program::list(&e2e, &scratch, options.focus.as_deref())?;
+    if options.focus.is_none() {
+        selection.check(&specs)?;
+    }
+    let wanted: Vec<Spec> = specs.iter().filter(|spec| wanted(options, selection.need(&spec.name))).cloned().collect();
+    if wanted.is_empty() {
+        bail!("no conformance test is chosen; with --all, those that need a pretended node are considered too");
+    }
+    let cluster = ConformanceCluster::start(&scratch, &kubectl)?;
+    let limit = Duration::from_secs(options.limit);
+    let program = Program { path: e2e, kubectl, kubeconfig: cluster.kubeconfig(), scratch: scratch.clone(), limit };
+    let outcomes = run_all(&program, wanted, options.procs.max(1));
+    drop(cluster);
+    let failed = outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
+    println!("{} passed, {failed} failed; reports and logs are in {}", outcomes.len() - failed, scratch.display());
+    if options.focus.is_none() {
+        page::write(&selection, &specs, &outcomes, options.all)?;
+    }
+    match failed {
+        0 => Ok(()),
+        _ => bail!("{failed} of {} conformance tests failed", outcomes.len()),
+    }
+}
+
+/// A test that was asked for by name runs whatever it needs short of a node.
+fn wanted(options: &Options, need: Need) -> bool {
+    match need {
+        Need::Nothing => true,
+        Need::FakeNode => options.all,
+        Need::Node => false,
+    }
+}
+
+/// Runs the tests that bear company `procs` at a time, then the others one by one.
+fn run_all(program: &Program, specs: Vec<Spec>, procs: usize) -> Vec<Outcome> {
+    let total = specs.len();
+    let (serial, parallel): (Vec<Spec>, Vec<Spec>) = specs.into_iter().partition(|spec| spec.serial);
+    let outcomes = Mutex::new(Vec::new());
+    for (specs, procs) in [(parallel, procs), (serial, 1)] {
+        let queue = Mutex::new(specs.into());
+        std::thread::scope(|scope| {
+            for _ in 0..procs {
+                scope.spawn(|| work(program, &queue, &outcomes, total));
+            }
+        });
+    }
+    let mut outcomes = outcomes.into_inner().expect("no worker panics");
+    outcomes.sort_by(|one, other| one.name.cmp(&other.name));
+    outcomes
+}
+
+/// Runs tests of the queue until it is empty.
+fn work(program: &Program, queue: &Mutex<VecDeque<Spec>>, outcomes: &Mutex<Vec<Outcome>>, total: usize) {
+    let next = || queue.lock().expect("no worker panics").pop_front();
+    while let Some(spec) = next() {
+        let outcome = program.run(&spec);
+        let mut outcomes = outcomes.lock().expect("no worker panics");
+        say(&outcome, outcomes.len() + 1, total);
+        outcomes.push(outcome);
+    }
+}
+
+fn say(outcome: &Outcome, done: usize, total: usize) {
+    let seconds = outcome.time.as_secs_f64();
+    match &outcome.failure {
+        None => println!("{done}/{total} ok   {seconds:6.1} s  {}", outcome.name),
+        Some(reason) => println!("{done}/{total} FAIL {seconds:6.1} s  {}\n        {reason}", outcome.name),
+    }
+}

@@ -1,0 +1,173 @@
+//! The report of a run, as Ginkgo writes it: what there is, what passed, and why not.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// The longest reason that is shown.
+const REASON_LENGTH_MAX: usize = 240;
+
+/// A test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spec {
+    /// Its full name.
+    pub(super) name: String,
+    /// Whether it must run alone.
+    pub(super) serial: bool,
+}
+
+/// How a test ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Outcome {
+    /// Its full name.
+    pub(super) name: String,
+    /// Why it failed, in a line.
+    pub(super) failure: Option<String>,
+    /// How long it took.
+    pub(super) time: Duration,
+}
+
+/// A report, of which we read little.
+#[derive(Deserialize)]
+pub(super) struct Report(Vec<Suite>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Suite {
+    #[serde(default)]
+    spec_reports: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Node {
+    #[serde(default)]
+    container_hierarchy_texts: Option<Vec<String>>,
+    leaf_node_type: String,
+    leaf_node_text: String,
+    state: String,
+    #[serde(default)]
+    run_time: u64,
+    #[serde(default)]
+    container_hierarchy_labels: Option<Vec<Vec<String>>>,
+    #[serde(default)]
+    leaf_node_labels: Option<Vec<String>>,
+    #[serde(default)]
+    failure: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Failure {
+    #[serde(default)]
+    message: String,
+}
+
+impl Report {
+    /// Reads a report.
+    pub(super) fn parse(text: &[u8]) -> Result<Self> {
+        serde_json::from_slice(text).context("the report is not as Ginkgo writes it")
+    }
+
+    /// The tests that were chosen.
+    pub(super) fn chosen(&self) -> Vec<Spec> {
+        let mut specs: Vec<Spec> = self
+            .nodes()
+            .filter(|node| node.leaf_node_type == "It" && !matches!(node.state.as_str(), "skipped" | "pending"))
+            .map(|node| Spec { name: node.name(), serial: node.has_label("Serial") })
+            .collect();
+        specs.sort_by(|one, other| one.name.cmp(&other.name));
+        specs
+    }
+
+    /// How the test of this name ended: by itself, or because the suite could not be set up.
+    pub(super) fn outcome(&self, name: &str) -> (Option<String>, Duration) {
+        let node = self.nodes().find(|node| node.leaf_node_type == "It" && node.name() == name);
+        let time = Duration::from_nanos(node.map_or(0, |node| node.run_time));
+        if node.is_some_and(|node| node.state == "passed") {
+            return (None, time);
+        }
+        let cause = node.filter(|node| node.failure.is_some()).or_else(|| {
+            self.nodes().find(|node| node.leaf_node_type != "It" && node.failure.is_some() && node.state != "passed")
+        });
+        let reason = cause.map_or_else(|| "it did not run".to_owned(), Node::reason);
+        (Some(reason), time)
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.0.iter().flat_map(|suite| &suite.spec_reports)
+    }
+}
+
+impl Node {
+    fn name(&self) -> String {
+        let mut words: Vec<&str> = self.container_hierarchy_texts.iter().flatten().map(String::as_str).collect();
+        words.push(&self.leaf_node_text);
+        words.join(" ")
+    }
+
+    fn has_label(&self, label: &str) -> bool {
+        let outer = self.container_hierarchy_labels.iter().flatten().flatten();
+        outer.chain(self.leaf_node_labels.iter().flatten()).any(|known| known == label)
+    }
+
+    fn reason(&self) -> String {
+        let message = self.failure.as_ref().map_or("", |failure| failure.message.as_str());
+        match self.state.as_str() {
+            "failed" => first_sentence(message),
+            state => format!("{state}: {}", first_sentence(message)),
+        }
+    }
+}
+
+/// The first line of a message; with the next one if the first only introduces it.
+fn first_sentence(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut sentence = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        if !sentence.ends_with(':') && sentence != "Expected" {
+            break;
+        }
+        sentence = format!("{sentence} {line}");
+    }
+    match sentence.char_indices().nth(REASON_LENGTH_MAX) {
+        Some((end, _)) => format!("{}…", &sentence[..end]),
+        None => sentence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = r#"[{"SpecReports": [
+        {"LeafNodeType": "SynchronizedBeforeSuite", "LeafNodeText": "", "State": "passed", "RunTime": 5},
+        {"ContainerHierarchyTexts": ["[sig-a] Things"], "LeafNodeType": "It", "LeafNodeText": "work", "State": "passed",
+         "RunTime": 2000000000},
+        {"ContainerHierarchyTexts": ["[sig-a] Things"], "LeafNodeType": "It", "LeafNodeText": "end", "State": "failed",
+         "RunTime": 1, "ContainerHierarchyLabels": [["sig-a", "Serial"]], "Failure": {"Message": "Unexpected error:\n    <*x>: \n    not found\nrest"}},
+        {"ContainerHierarchyTexts": [], "LeafNodeType": "It", "LeafNodeText": "other", "State": "skipped"}
+    ]}]"#;
+
+    #[test]
+    fn a_report_says_what_passed_and_why_not() {
+        let report = Report::parse(REPORT.as_bytes()).expect("a report");
+        let names: Vec<_> = report.chosen().into_iter().map(|spec| (spec.name, spec.serial)).collect();
+        assert_eq!(names, [("[sig-a] Things end".to_owned(), true), ("[sig-a] Things work".to_owned(), false)]);
+        assert_eq!(report.outcome("[sig-a] Things work"), (None, Duration::from_secs(2)));
+        let (failure, _) = report.outcome("[sig-a] Things end");
+        assert_eq!(failure.as_deref(), Some("Unexpected error: <*x>: not found"));
+        assert_eq!(report.outcome("absent").0.as_deref(), Some("it did not run"));
+    }
+
+    #[test]
+    fn a_suite_that_cannot_be_set_up_is_the_reason() {
+        let report = r#"[{"SpecReports": [
+            {"LeafNodeType": "SynchronizedBeforeSuite", "LeafNodeText": "", "State": "failed",
+             "Failure": {"Message": "no nodes"}},
+            {"LeafNodeType": "It", "LeafNodeText": "work", "State": "skipped"}]}]"#;
+        let report = Report::parse(report.as_bytes()).expect("a report");
+        assert_eq!(report.outcome("work").0.as_deref(), Some("no nodes"));
+    }
+}
