@@ -315,7 +315,6 @@ async fn a_configuration_with_unknown_fields_is_not_applied() {
     let path = format!("{CONFIG_MAPS}/c?fieldManager=ann");
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "dat": {}});
     let refused = world.patch(&path, "apply-patch+yaml", &config).await.expect(500);
-    let expected =
-        "failed to create typed patch object (default/c; /v1, Kind=ConfigMap): .dat: field not declared in schema";
+    let expected = "failed to create typed patch object (/c; /v1, Kind=ConfigMap): .dat: field not declared in schema";
     assert_eq!(refused["message"], expected);
 }

@@ -225,8 +225,10 @@ async fn changes_by_wrong_types_are_refused_as_upstream_words_them() {
     let world = world_with_account().await;
     world.post(DEPLOYMENTS, &deployment()).await.expect(201);
     let patch = json!({"spec": {"replicas": "three"}});
-    let refused = world.patch(&format!("{DEPLOYMENTS}/d"), "merge-patch+json", &patch).await.expect(400);
-    assert!(refused["message"].as_str().unwrap().contains("cannot be handled as a Deployment"), "{refused}");
+    let refused = world.patch(&format!("{DEPLOYMENTS}/d"), "merge-patch+json", &patch).await.expect(422);
+    assert_eq!(refused["details"]["causes"][0]["field"], "patch");
+    let why = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
+    assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
     let mut other = deployment();
     other["spec"]["selector"]["matchLabels"]["app"] = "other".into();
     other["spec"]["template"]["metadata"]["labels"]["app"] = "other".into();

@@ -112,7 +112,8 @@ async fn requests_are_logged_as_the_policy_wants() {
         World::with(windlass_apiserver::Config { audit: Some(std::sync::Arc::new(log)), ..Default::default() }).await;
     world.get("/api/v1/namespaces/default").await.expect(200);
     let maps = "/api/v1/namespaces/default/configmaps";
-    let answer = world.post(maps, &json!({"metadata": {"name": "a"}})).await;
+    let address = format!("https://127.0.0.1:6443{maps}?fieldManager=me");
+    let answer = world.post(&address, &json!({"metadata": {"name": "a"}})).await;
     let id = answer.header("audit-id").unwrap().to_owned();
     // The log is written by a thread of its own, soon after the answer.
     let line = loop {
@@ -123,6 +124,7 @@ async fn requests_are_logged_as_the_policy_wants() {
         }
     };
     assert_eq!((&line["kind"], &line["auditID"], &line["verb"]), (&json!("Event"), &json!(id), &json!("create")));
+    assert_eq!(line["requestURI"], format!("{maps}?fieldManager=me"));
     assert_eq!(line["user"]["username"], "admin");
     assert_eq!(line["responseStatus"]["code"], 201);
     assert_eq!(line["objectRef"], json!({"resource": "configmaps", "namespace": "default", "apiVersion": "v1"}));

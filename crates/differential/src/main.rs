@@ -44,6 +44,9 @@ struct Options {
     /// Only this resource, such as `deployments`.
     #[arg(long)]
     only: Option<String>,
+    /// Print every request.
+    #[arg(long)]
+    trace: bool,
     /// How many of the differences to print.
     #[arg(long, default_value_t = 40)]
     show: usize,
@@ -80,7 +83,7 @@ async fn compare_all(options: &Options) -> Result<Report> {
     for plane in [&pair.kubernetes, &pair.windlass] {
         prepare(plane).await.with_context(|| plane.name)?;
     }
-    let mut report = Report::default();
+    let mut report = Report::new(options.trace);
     let mut seed = options.seed;
     while report.requests < options.requests {
         let kind = &kinds[usize::try_from(seed % kinds.len() as u64)?];

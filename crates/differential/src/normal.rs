@@ -56,9 +56,15 @@ pub(super) fn compare(kubernetes: &Answer, windlass: &Answer) -> Option<Differen
 fn failure(left: &Value, right: &Value) -> Option<Difference> {
     first(&left["reason"], &right["reason"], "reason").or_else(|| {
         let causes = |status: &Value| {
+            let of_patch = |cause: &Value| match cause["field"].as_str() {
+                Some("patch") => "(the patch)".to_owned(), // With all of the object, as Go prints it.
+                _ => cause.to_string(),
+            };
             let mut causes: Vec<String> =
-                status["details"]["causes"].as_array().into_iter().flatten().map(Value::to_string).collect();
+                status["details"]["causes"].as_array().into_iter().flatten().map(of_patch).collect();
+            // Some are found twice, by the check of an object and by that of its change.
             causes.sort();
+            causes.dedup();
             Value::from(causes)
         };
         first(&causes(left), &causes(right), "causes").or_else(|| {
@@ -84,15 +90,32 @@ fn normal(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let field = |(name, value): (&String, &Value)| {
-                let free = FREE.contains(&name.as_str()) && !value.is_null();
+                // The prose of columns comes with the documentation, which Windlass leaves out.
+                let prose = name == "description" && map.contains_key("priority");
+                let free = prose || (FREE.contains(&name.as_str()) && !value.is_null());
                 (name.clone(), if free { Value::from("(free)") } else { normal(value) })
             };
             map.iter().map(field).collect::<serde_json::Map<_, _>>().into()
         }
         Value::Array(list) => list.iter().map(normal).collect(),
-        Value::String(text) => without_identities(text).into(),
+        Value::String(text) => without_identities(without_parser_words(text)).into(),
         other => other.clone(),
     }
+}
+
+/// What comes before the words of a parser of the Go library, or before a value as Go prints it.
+const PARSERS: [&str; 6] = [
+    " in record (",
+    " ({",
+    "unable to parse requirement:",
+    "continue key is not valid:",
+    ", got ",
+    "patch: Invalid value:",
+];
+
+/// The text up to the words that only a parser would say.
+fn without_parser_words(text: &str) -> &str {
+    PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end])
 }
 
 /// The text with every UUID replaced.

@@ -11,6 +11,7 @@ const VALUE_MAX: usize = 300;
 /// What was compared so far.
 #[derive(Default)]
 pub(super) struct Report {
+    trace: bool,
     /// Requests that both servers got.
     pub(super) requests: usize,
     groups: BTreeMap<Group, Found>,
@@ -33,8 +34,16 @@ struct Found {
 }
 
 impl Report {
+    /// A report of nothing; `trace` prints every request that is added.
+    pub(super) fn new(trace: bool) -> Self {
+        Self { trace, ..Self::default() }
+    }
+
     /// Adds one comparison.
     pub(super) fn add(&mut self, resource: &str, call: &Call, seed: u64, difference: Option<Difference>) {
+        if self.trace {
+            println!("{seed}: {}", call.describe());
+        }
         self.requests += 1;
         let row = self.resources.entry(resource.to_owned()).or_default();
         row.0 += 1;

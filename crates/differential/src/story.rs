@@ -82,8 +82,10 @@ fn update(path: String, live: &Value, random: &mut StdRng) -> Call {
     for _ in 0..random.random_range(0..3) {
         mutate(&mut object, random);
     }
-    if random.random_range(0..4) == 0 {
-        object["metadata"]["resourceVersion"] = Value::Null;
+    if random.random_range(0..4) == 0
+        && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+    {
+        metadata.remove("resourceVersion");
     }
     let query = options(random);
     Call::new("update", "PUT", format!("{path}?{query}"), Some(object))
@@ -149,8 +151,11 @@ fn delete(path: String, random: &mut StdRng) -> Call {
     if random.random_bool(0.2) {
         body["preconditions"] = json!({"resourceVersion": "1"});
     }
-    let query = if random.random_bool(0.2) { "?dryRun=All" } else { "" };
-    Call::new("delete", "DELETE", format!("{path}{query}"), Some(body))
+    if random.random_bool(0.2) {
+        // Not in the query: where there is a body, Kubernetes does not look at it and deletes.
+        body["dryRun"] = json!(["All"]);
+    }
+    Call::new("delete", "DELETE", path, Some(body))
 }
 
 fn list(kind: &Kind, random: &mut StdRng) -> Call {
@@ -207,6 +212,9 @@ fn change(base: &Value, random: &mut StdRng) -> Value {
 
 /// Now and then with a directive of strategic patches.
 fn directed(mut patch: Value, random: &mut StdRng) -> Value {
+    if !patch.is_object() {
+        return patch;
+    }
     match random.random_range(0..8) {
         0 => patch["$patch"] = json!(["replace", "delete", "merge", "nonsense"].choose(random)),
         1 => patch["metadata"] = json!({"$deleteFromPrimitiveList/finalizers": ["a/b"]}),

@@ -14,4 +14,4 @@ pub use fields::{FieldSet, FieldsError};
 pub use openapi::OpenApiShape;
 pub use patch::{PatchError, json_patch, merge_patch};
 pub use path::{KeyValue, Path, PathElement, PathElementError, path_text};
-pub use shape::{ListType, MapType, Member, PatchStrategy, Shape};
+pub use shape::{ListType, MapType, Member, PatchStrategy, Shape, ValueType};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::shape::{ListType, MapType, Member, PatchStrategy, Shape};
+use crate::shape::{ListType, MapType, Member, PatchStrategy, Shape, ValueType};
 
 /// How many references and single `allOf` wraps are followed before a schema counts as unknown.
 const REFERENCES_MAX: usize = 32;
@@ -116,6 +116,12 @@ impl Shape for OpenApiShape {
             retain_keys: has("retainKeys"),
             replace: has("replace"),
         }
+    }
+
+    fn value_type(&self) -> Option<ValueType> {
+        let several = self.extension("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
+        let word = |name: &str| self.schema()?.get(name)?.as_str();
+        ValueType::of_schema(word("type")?, word("format")).filter(|_| !several)
     }
 }
 

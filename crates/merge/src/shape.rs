@@ -1,5 +1,7 @@
 //! What the merge algorithms must know of a type: how its maps and lists are merged.
 
+use std::fmt;
+
 use serde_json::Value;
 
 /// The merge facts of one type, as a schema that the caller owns can answer them.
@@ -30,6 +32,64 @@ pub trait Shape: Clone {
 
     /// How a strategic merge patch treats a value of this shape.
     fn patch_strategy(&self) -> PatchStrategy<'_>;
+
+    /// What a value of this shape must be; `None` where several are allowed or nothing is known.
+    fn value_type(&self) -> Option<ValueType>;
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// Text.
+    String,
+    /// A number, whole or not.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A map.
+    Map,
+    /// A list.
+    List,
+}
+
+impl ValueType {
+    /// The type that a schema means with the word of its `type` and its `format`. Text in a format, such as a time, may
+    /// be written in other ways and is not held to be text.
+    pub fn of_schema(word: &str, format: Option<&str>) -> Option<Self> {
+        match (word, format.unwrap_or_default()) {
+            ("string", "" | "byte") => Some(Self::String),
+            ("integer" | "number", "int-or-string") => None,
+            ("integer" | "number", _) => Some(Self::Number),
+            ("boolean", _) => Some(Self::Boolean),
+            ("object", _) => Some(Self::Map),
+            ("array", _) => Some(Self::List),
+            _ => None,
+        }
+    }
+
+    /// Whether a value is of this type; nothing (`null`) is of every type.
+    pub fn fits(self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::String(_) => self == Self::String,
+            Value::Number(_) => self == Self::Number,
+            Value::Bool(_) => self == Self::Boolean,
+            Value::Object(_) => self == Self::Map,
+            Value::Array(_) => self == Self::List,
+        }
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::String => "string",
+            Self::Number => "numeric (int or float)",
+            Self::Boolean => "boolean",
+            Self::Map => "map",
+            Self::List => "list",
+        })
+    }
 }
 
 /// How a member of a map comes to be allowed.

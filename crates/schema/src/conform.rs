@@ -43,6 +43,18 @@ pub fn conform(definition: &str, object: Value) -> Result<Conformed, TypeError> 
     Ok(Conformed { object, unknown: walk.unknown })
 }
 
+/// What a value is, as decoders name it in errors.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// The paths of the fields of `object` that the struct does not have; an object of a wrong type has none.
 pub(crate) fn unknown_fields(definition: &str, object: &Value) -> Vec<String> {
     conform(definition, object.clone()).map(|conformed| conformed.unknown).unwrap_or_default()
@@ -195,15 +207,7 @@ impl Walk {
     }
 
     fn mismatch(&self, value: &Value, go_type: &str) -> TypeError {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        self.cannot(found, go_type)
+        self.cannot(json_type(value), go_type)
     }
 
     fn cannot(&self, found: &str, go_type: &str) -> TypeError {

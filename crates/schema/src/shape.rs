@@ -1,13 +1,21 @@
 //! What the merge algorithms ask of a schema.
 
 use serde_json::Value;
-use windlass_merge::{ListType, MapType, Member, PatchStrategy, Shape};
+use windlass_merge::{ListType, MapType, Member, PatchStrategy, Shape, ValueType};
 
 use crate::Schema;
 use crate::node::Additional;
 
 /// The definition of a value that is kept as it is, whatever it holds.
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
+/// Definitions of values that may be text or a number, or anything.
+const WRITTEN_SEVERAL_WAYS: [&str; 4] = [
+    "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+    RAW_EXTENSION,
+];
 
 impl Shape for Schema {
     fn field(&self, name: &str) -> Option<Schema> {
@@ -63,6 +71,14 @@ impl Shape for Schema {
             retain_keys: has("retainKeys"),
             replace: has("replace"),
         }
+    }
+
+    fn value_type(&self) -> Option<ValueType> {
+        let leaf = self.definition_name().is_some_and(|name| WRITTEN_SEVERAL_WAYS.contains(&name));
+        if leaf || self.is_int_or_string() {
+            return None;
+        }
+        ValueType::of_schema(self.type_name()?, self.node().words.format.as_deref())
     }
 }
 

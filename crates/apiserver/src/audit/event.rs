@@ -30,7 +30,8 @@ impl Request {
         let given = header(request.headers(), AUDIT_ID);
         Self {
             id: if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given },
-            uri: request.uri().to_string(),
+            // Over HTTP/2 the address of the server is part of it, too.
+            uri: request.uri().path_and_query().map_or_else(String::new, ToString::to_string),
             user_agent: header(request.headers(), USER_AGENT),
             received: Timestamp::now(),
         }

@@ -13,13 +13,20 @@ use crate::{
 /// Fills in or checks `apiVersion` and `kind`.
 pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiError> {
     let (api_version, name) = (kind.api_version(), kind.kind().kind.as_str());
+    for field in ["apiVersion", "kind"] {
+        if let Some(wrong) = object.get(field).filter(|value| !value.is_string() && !value.is_null()) {
+            let found = windlass_schema::json_type(wrong);
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {name}): couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of type string"
+            )));
+        }
+    }
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (found_version, found_kind) = (text("apiVersion"), text("kind"));
-    if !kind.is_builtin() && (found_kind.is_empty() || found_version.is_empty()) {
-        let missing = if found_kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(ApiError::bad_request(format!("Object '{missing}' is missing in the body of the request")));
+    if !kind.is_builtin() && found_kind.is_empty() {
+        return Err(ApiError::bad_request("Object 'Kind' is missing in the body of the request"));
     }
-    if !found_version.is_empty() && found_version != api_version {
+    if (!found_version.is_empty() || !kind.is_builtin()) && found_version != api_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({found_version}) does not match the expected API version ({api_version})"
         )));

@@ -30,7 +30,8 @@ impl ContinueToken {
     }
 
     pub(crate) fn decode(text: &str) -> Result<Self, ApiError> {
-        let refused = |why: &str| ApiError::bad_request(format!("continue key is not valid: {why}"));
+        let refused =
+            |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|error| refused(&error.to_string()))?;
         let token: Self = serde_json::from_slice(&bytes).map_err(|error| refused(&error.to_string()))?;
         if token.version != VERSION {

@@ -48,6 +48,10 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     let given_name = object.name().to_owned();
     prepare::for_create(scope, &mut object)?;
     prepare::complete(scope, &mut object)?;
+    // What admission and the kind's own behaviour add is nobody's.
+    if !owned {
+        ownership::update(scope, None, &mut object)?;
+    }
     let name = object.name().to_owned();
     let mut review = scope.review(Operation::Create, &name, object, Value::Null);
     review.given_name = &given_name;
@@ -56,9 +60,6 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     strategy::prepare_create(&scope.kind, &mut object, &scope.user);
     prepare::complete(scope, &mut object)?;
     let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?;
-    if !owned {
-        ownership::update(scope, None, &mut object)?;
-    }
     prepare::validate(scope, Part::Object, &object, None)?;
     review.object = object;
     scope.validate(&mut review).await?;

@@ -126,7 +126,7 @@ fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> 
              recreated",
             live.uid()
         );
-        return Err(ApiError::conflict(scope.subject(), live.name(), why));
+        return Err(ApiError::conflict(scope.kind_subject(), live.name(), why));
     }
     if let Some(version) = options.resource_version.as_ref().filter(|version| *version != live.resource_version()) {
         let why = format!(
@@ -134,7 +134,7 @@ fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> 
              have been modified",
             live.resource_version()
         );
-        return Err(ApiError::conflict(scope.subject(), live.name(), why));
+        return Err(ApiError::conflict(scope.kind_subject(), live.name(), why));
     }
     Ok(())
 }

@@ -182,7 +182,11 @@ fn propagation(policy: Option<&str>, orphan: Option<bool>, errors: &mut Vec<Fiel
         Some("Background") => Some(Propagation::Background),
         Some("Foreground") => Some(Propagation::Foreground),
         Some(other) => {
-            errors.push(FieldError::not_supported("propagationPolicy", other, &["Background", "Foreground", "Orphan"]));
+            errors.push(FieldError::not_supported(
+                "propagationPolicy",
+                other,
+                &["Foreground", "Background", "Orphan", "nil"],
+            ));
             None
         }
         None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
@@ -216,7 +220,9 @@ impl ListOptions {
         let options = Self {
             labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
             fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default())?,
-            limit: number::<usize>(query, "limit")?.filter(|limit| *limit > 0),
+            limit: number::<i64>(query, "limit")?
+                .and_then(|limit| usize::try_from(limit).ok())
+                .filter(|limit| *limit > 0),
             continue_token: query.get("continue").map(str::to_owned),
             revision: revision(query)?,
             revision_match: match query.get("resourceVersionMatch") {
@@ -281,9 +287,10 @@ fn unknown_match(value: &str) -> ApiError {
 /// The revision that the query names.
 pub(crate) fn revision(query: &Query) -> Result<Option<u64>, ApiError> {
     let Some(text) = query.get("resourceVersion") else { return Ok(None) };
-    text.parse()
-        .map(Some)
-        .map_err(|_| ApiError::bad_request(format!("Invalid value: {text:?}: resourceVersion: invalid")))
+    text.parse().map(Some).map_err(|_| {
+        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+        ApiError::bad_request(format!("invalid resource version: resourceVersion: Invalid value: {text:?}: {why}"))
+    })
 }
 
 fn number<T: std::str::FromStr>(query: &Query, key: &str) -> Result<Option<T>, ApiError> {

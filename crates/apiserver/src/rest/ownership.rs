@@ -1,21 +1,27 @@
 //! Who owns which field of an object: `managedFields`, kept on every write.
 
 use http::header::USER_AGENT;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_merge::{
     FieldSet,
     managed::{self, ApplyError, Manager, Write},
 };
 use windlass_schema::{FieldError, Schema};
 
-use super::{options, scope::Scope};
-use crate::{ApiError, Cause, object::Object, strategy};
+use super::{conform, options, scope::Scope};
+use crate::{ApiError, Cause, object::Object, registry::Served, strategy};
 
 /// Records the writer of what changes between `live` and `new`.
 pub(crate) fn update(scope: &Scope, live: Option<&Value>, new: &mut Value) -> Result<(), ApiError> {
     let name = manager_name(scope);
     let version = scope.kind.api_version();
-    managed::update(&write(scope, &name, &version), live, new).map_err(ApiError::internal)
+    let blank = if live.is_none() { blank(&scope.kind) } else { None };
+    managed::update(&write(scope, &name, &version), live.or(blank.as_ref()), new).map_err(ApiError::internal)
+}
+
+/// What a new object of a built-in kind is made from: the fields that are always there, which nobody owns as such.
+fn blank(kind: &Served) -> Option<Value> {
+    kind.is_builtin().then(|| conform::read(kind, Value::Object(Map::new())).ok()).flatten().map(|(blank, _)| blank)
 }
 
 /// Merges the configuration of an apply into the live object.

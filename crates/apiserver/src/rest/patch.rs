@@ -12,7 +12,7 @@ use super::{
     update::{self, Changed, Updated},
 };
 use crate::{
-    ApiError, Cause,
+    ApiError, Subject,
     codec::{Body, Document, MediaType, parse_json, parse_yaml, read},
     object::Object,
     strategy::Part,
@@ -56,6 +56,7 @@ async fn apply(scope: &Scope, part: Part, patch: &Patch) -> Result<Updated, ApiE
 fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed, ApiError> {
     if let Patch::Apply(config) = patch {
         let mut object = ownership::apply(scope, live, config)?;
+        update::check_name(scope, &object)?;
         if object.resource_version().is_empty()
             && let Some(live) = live
         {
@@ -64,22 +65,36 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
         return Ok(Changed { object, owned: true });
     }
     let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
-    let mut object = plain(scope, patch, live)?;
+    let object = plain(scope, patch, live)?;
+    let object = readable(scope, object).map_err(|error| unreadable(&error))?;
+    update::check_name(scope, &object)?;
+    Ok(Changed { object, owned: false })
+}
+
+/// The patched object as one of its kind.
+fn readable(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     conform::check_kind(&scope.kind, &mut object)?;
     let (object, unknown) = conform::read(&scope.kind, object)?;
     input::report(scope, unknown.iter().map(|path| format!("unknown field {path:?}")).collect())?;
-    Ok(Changed { object, owned: false })
+    Ok(object)
+}
+
+/// An object that cannot be read any more is the fault of the patch.
+fn unreadable(error: &ApiError) -> ApiError {
+    let why = error.message.split_once(": ").map_or(error.message.as_str(), |(_, why)| why);
+    let error = FieldError::invalid("patch", Value::Null, why);
+    ApiError::invalid_fields(Subject { group: "", resource: "" }, "", vec![error])
 }
 
 /// A value after a patch that knows nothing of owners.
 pub(crate) fn plain(scope: &Scope, patch: &Patch, live: &Value) -> Result<Value, ApiError> {
     let mut object = live.clone();
     match patch {
-        Patch::Json(patch) => json_patch(&mut object, patch).map_err(|error| patch_error(scope, error))?,
+        Patch::Json(patch) => json_patch(&mut object, patch).map_err(patch_error)?,
         Patch::Merge(patch) => merge_patch(&mut object, patch),
         Patch::Strategic(patch) | Patch::Apply(patch) => {
             let shape = Some(&scope.kind.schema);
-            object = strategic::apply(&object, patch, shape).map_err(|error| patch_error(scope, error))?;
+            object = strategic::apply(&object, patch, shape).map_err(patch_error)?;
         }
     }
     Ok(object)
@@ -125,20 +140,10 @@ fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
     input::report(scope, document.duplicates)?;
     let mut config = document.value;
     conform::check_kind(&scope.kind, &mut config)?;
-    for (field, expected) in [("name", scope.request.name.as_str()), ("namespace", scope.namespace())] {
-        let found = config.meta(field).to_owned();
-        if found.is_empty() && !expected.is_empty() {
-            config.set_meta(field, expected);
-        } else if found != expected {
-            return Err(ApiError::bad_request(format!(
-                "the {field} of the object ({found}) does not match the {field} on the URL ({expected})"
-            )));
-        }
-    }
     Ok(config)
 }
 
-pub(crate) fn patch_error(scope: &Scope, error: PatchError) -> ApiError {
+pub(crate) fn patch_error(error: PatchError) -> ApiError {
     match error {
         PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
         PatchError::TooManyOperations { .. } => {
@@ -147,9 +152,11 @@ pub(crate) fn patch_error(scope: &Scope, error: PatchError) -> ApiError {
             refused
         }
         PatchError::TestFailed { .. } | PatchError::Inapplicable(_) => {
-            let mut refused = ApiError::invalid(scope.kind_subject(), "", Vec::new());
-            refused.message = format!("the server rejected our request due to an error in our request: {error}");
-            refused.with_cause(Cause { reason: String::new(), message: error.to_string(), field: None })
+            let mut refused = ApiError::invalid(Subject { group: "", resource: "" }, "", Vec::new());
+            // Kubernetes does not tell more than this; who debugs finds the reason in the log.
+            tracing::debug!(%error, "a patch could not be applied");
+            refused.message = "the server rejected our request due to an error in our request".to_owned();
+            refused
         }
     }
 }

@@ -77,6 +77,7 @@ pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError
 pub(crate) fn completed(kind: &Served, object: Value) -> Result<Value, ApiError> {
     let (mut completed, _) = conform::read(kind, object)?;
     conform::default(kind, &mut completed);
+    strategy::expand(kind, &mut completed);
     Ok(completed)
 }
 

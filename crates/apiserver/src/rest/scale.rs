@@ -46,7 +46,7 @@ pub(crate) async fn handle(scope: &Scope, request: Request<Body>) -> Result<Resp
                 return Ok(Changed { object, owned: true });
             }
             Wish::Replace(scale) => scale.clone(),
-            Wish::Patch(patch) => patch_scale(scope, patch, &current)?,
+            Wish::Patch(patch) => patch_scale(patch, &current)?,
         };
         let mut object = live.clone();
         write_replicas(scope, &mut object, &wanted)?;
@@ -90,11 +90,11 @@ fn configuration(scope: &Scope, scale: Value) -> Result<Value, ApiError> {
     Ok(config)
 }
 
-fn patch_scale(scope: &Scope, patch: &Patch, current: &Value) -> Result<Value, ApiError> {
+fn patch_scale(patch: &Patch, current: &Value) -> Result<Value, ApiError> {
     let mut wanted = current.clone();
     match patch {
         Patch::Json(operations) => {
-            windlass_merge::json_patch(&mut wanted, operations).map_err(|error| patch::patch_error(scope, error))?;
+            windlass_merge::json_patch(&mut wanted, operations).map_err(patch::patch_error)?;
         }
         // A scale has no lists, so that all other patches merge alike.
         Patch::Merge(changes) | Patch::Strategic(changes) | Patch::Apply(changes) => {

@@ -54,20 +54,26 @@ pub(crate) async fn replace(scope: &Scope, part: Part, request: Request<Body>) -
     let object = input::object(scope, &body)?;
     check_name(scope, &object)?;
     let allow_create = part == Part::Object && strategy::rules(&scope.kind).create_on_update;
-    let transform = |_: Option<&Value>| {
-        let mut object = object.clone();
-        object.set_meta("name", scope.request.name.as_str());
-        Ok(Changed { object, owned: false })
-    };
+    let transform = |_: Option<&Value>| Ok(Changed { object: object.clone(), owned: false });
     let updated = update(scope, part, allow_create, &transform).await?;
     scope.answer(updated.status(), &updated.object)
 }
 
 /// The object in the body must be the one that the path names.
-fn check_name(scope: &Scope, object: &Value) -> Result<(), ApiError> {
+pub(super) fn check_name(scope: &Scope, object: &Value) -> Result<(), ApiError> {
+    let (found, wanted) = (object.namespace(), scope.namespace());
+    if !wanted.is_empty() && !found.is_empty() && found != wanted {
+        let why =
+            format!("the namespace of the object ({found}) does not match the namespace on the request ({wanted})");
+        return Err(ApiError::bad_request(why));
+    }
     let (found, wanted) = (object.name(), scope.request.name.as_str());
-    if found == wanted || found.is_empty() {
+    if found == wanted {
         return Ok(());
+    }
+    if found.is_empty() {
+        let why = "was undeterminable: name must be provided";
+        return Err(ApiError::bad_request(format!("the name of the object ({wanted} based on URL) {why}")));
     }
     let why = format!("the name of the object ({found}) does not match the name on the URL ({wanted})");
     Err(ApiError::bad_request(why))

@@ -42,6 +42,13 @@ pub(crate) fn reset_fields<'a>(kind: &Kind, subresource: &str) -> &'a [&'a str] 
     }
 }
 
+/// Says what was said in a short form in the form that is stored.
+pub(crate) fn expand(kind: &Kind, object: &mut Value) {
+    if is(kind, "", "Secret") {
+        secret::encode_string_data(object);
+    }
+}
+
 /// Sets what clients may not set on a new object.
 pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
     // A node reports its own state when it joins.
@@ -52,7 +59,6 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
         ("", "Pod") => pod::prepare_create(object),
         ("", "Namespace") => namespace::prepare_create(object),
         ("", "PersistentVolume" | "PersistentVolumeClaim") => object["status"] = json!({ "phase": "Pending" }),
-        ("", "Secret") => secret::encode_string_data(object),
         ("", "Service") => object["status"] = json!({ "loadBalancer": {} }),
         ("batch", "Job") => job::prepare_create(object),
         ("certificates.k8s.io", "CertificateSigningRequest") => certificate::prepare_create(object, user),
@@ -64,9 +70,6 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
 /// Keeps what an update of `part` may not change.
 pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &Value) {
     part.restrict(kind, object, old);
-    if is(kind, "", "Secret") {
-        secret::encode_string_data(object);
-    }
     if is(kind, "certificates.k8s.io", "CertificateSigningRequest") && part == Part::Object {
         take_over(object, old, "spec");
     }

@@ -1,11 +1,13 @@
 //! kube-apiserver's name: the API in this process, objects in memory, with the certificates and flags of whoever starts it.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use windlass_apiserver::audit::{AuditLog, Policy};
 use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, PublicKey, SigningKey, StaticTokens, TokenIssuer, User};
 use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
@@ -65,7 +67,8 @@ async fn serve(settings: &Settings) -> Result<(), Failure> {
     bootstrap(&store, &first, jiff::Timestamp::now())
         .await
         .map_err(|error| Failure::new(format!("cannot prepare the store: {error}")))?;
-    let api = Api::new(store.clone(), auth(settings, store)?, config(settings, first.endpoint.to_string()));
+    let config = config(settings, first.endpoint.to_string())?;
+    let api = Api::new(store.clone(), auth(settings, store)?, config);
     api.system().health.set_bootstrapped();
     let stop = CancellationToken::new();
     start_controllers(settings.profile, &api, authority, &stop);
@@ -76,15 +79,23 @@ async fn serve(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-fn config(settings: &Settings, address: String) -> Config {
-    Config {
+fn config(settings: &Settings, address: String) -> Result<Config, Failure> {
+    Ok(Config {
         address,
         service_range: settings.services,
         node_ports: settings.node_ports.clone(),
         plugins: settings.plugins.clone(),
         aggregated_discovery: settings.aggregated_discovery,
+        audit: settings.audit.as_ref().map(audit).transpose()?.flatten(),
         ..Config::default()
-    }
+    })
+}
+
+/// A policy that asks for more than we log is passed over: tests seldom look at the log.
+fn audit((log, policy): &(PathBuf, PathBuf)) -> Result<Option<Arc<AuditLog>>, Failure> {
+    let Some(parsed) = passed_over(policy, Policy::parse(&read(policy)?)) else { return Ok(None) };
+    let log = AuditLog::open(log, parsed).map_err(|error| Failure::new(error.to_string()))?;
+    Ok(Some(Arc::new(log)))
 }
 
 fn auth(settings: &Settings, store: Store) -> Result<Auth, Failure> {

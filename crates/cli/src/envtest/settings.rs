@@ -11,8 +11,10 @@ use super::flags::Flags;
 use crate::failure::Failure;
 
 /// Flags that are honoured.
-pub(super) const HONOURED: [(&str, &str); 20] = [
+pub(super) const HONOURED: [(&str, &str); 22] = [
     ("advertise-address", "the address in the kubernetes Service's endpoints"),
+    ("audit-log-path", "the file that requests are logged to, if there is a policy"),
+    ("audit-policy-file", "which requests are logged"),
     ("authorization-mode", "RBAC, or AlwaysAllow"),
     ("bind-address", "the address to listen on"),
     ("cert-dir", "where apiserver.crt and apiserver.key are"),
@@ -65,6 +67,8 @@ pub(super) struct Settings {
     pub(super) key: PathBuf,
     pub(super) client_authority: Option<PathBuf>,
     pub(super) tokens: Option<PathBuf>,
+    /// Where requests are logged, and which.
+    pub(super) audit: Option<(PathBuf, PathBuf)>,
     pub(super) issuer: Option<String>,
     pub(super) signing_key: Option<PathBuf>,
     pub(super) token_keys: Vec<PathBuf>,
@@ -99,6 +103,7 @@ impl Settings {
             key: file("tls-private-key-file").unwrap_or_else(|| directory.join("apiserver.key")),
             client_authority: file("client-ca-file"),
             tokens: file("token-auth-file"),
+            audit: file("audit-log-path").zip(file("audit-policy-file")),
             issuer: flags.list("service-account-issuer").next().map(str::to_owned),
             signing_key: file("service-account-signing-key-file"),
             token_keys: flags.list("service-account-key-file").map(PathBuf::from).collect(),

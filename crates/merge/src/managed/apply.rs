@@ -109,12 +109,9 @@ impl Merged {
         let object = merged.object.into_owned();
 
         entry.fields = owned(&entry.fields);
-        if let Some(last) = last
-            && last.api_version == entry.api_version
-            && last.fields == entry.fields
-            && order::same(&live.object, &object)
-        {
-            entry.time = last.time;
+        // The time is that of the last change of the object; who only joins in owning it has none.
+        if order::same(&live.object, &object) {
+            entry.time = last.and_then(|last| last.time);
         }
         managers.insert(id, entry);
         Ok(Self { object, managers, transfer })

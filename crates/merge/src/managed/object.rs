@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::shape::{ListType, MapType, Member, PatchStrategy, Shape};
+use crate::shape::{ListType, MapType, Member, PatchStrategy, Shape, ValueType};
 
 static OWNER_KEYS: LazyLock<[String; 1]> = LazyLock::new(|| ["uid".to_owned()]);
 
@@ -39,6 +39,7 @@ pub(super) enum ObjectShape<S> {
 pub(super) enum Metadata {
     Whole,
     Strings,
+    Text,
     Finalizers,
     Owners,
     Owner,
@@ -60,6 +61,7 @@ impl<S: Shape> Shape for ObjectShape<S> {
             (Self::Metadata(Metadata::Whole), "labels" | "annotations") => Some(Self::Metadata(Metadata::Strings)),
             (Self::Metadata(Metadata::Whole), "finalizers") => Some(Self::Metadata(Metadata::Finalizers)),
             (Self::Metadata(Metadata::Whole), "ownerReferences") => Some(Self::Metadata(Metadata::Owners)),
+            (Self::Metadata(Metadata::Strings), _) => Some(Self::Metadata(Metadata::Text)),
             (Self::Metadata(_), _) => Some(Self::Metadata(Metadata::Single)),
             (Self::Inside(shape), _) => shape.field(name).map(Self::Inside),
         }
@@ -80,6 +82,7 @@ impl<S: Shape> Shape for ObjectShape<S> {
         match self {
             Self::Root(_) => None,
             Self::Metadata(Metadata::Owners) => Some(Self::Metadata(Metadata::Owner)),
+            Self::Metadata(Metadata::Finalizers) => Some(Self::Metadata(Metadata::Text)),
             Self::Metadata(_) => Some(Self::Metadata(Metadata::Single)),
             Self::Inside(shape) => shape.item().map(Self::Inside),
         }
@@ -113,6 +116,18 @@ impl<S: Shape> Shape for ObjectShape<S> {
         match self {
             Self::Inside(shape) => shape.patch_strategy(),
             _ => PatchStrategy::default(),
+        }
+    }
+
+    fn value_type(&self) -> Option<ValueType> {
+        match self {
+            Self::Root(_) | Self::Metadata(Metadata::Whole | Metadata::Strings | Metadata::Owner) => {
+                Some(ValueType::Map)
+            }
+            Self::Metadata(Metadata::Finalizers | Metadata::Owners) => Some(ValueType::List),
+            Self::Metadata(Metadata::Text) => Some(ValueType::String),
+            Self::Metadata(Metadata::Single) => None,
+            Self::Inside(shape) => shape.value_type(),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::item::{ItemError, identity};
 use crate::path::{PathElement, path_text};
-use crate::shape::{ListType, MapType, Member, Shape};
+use crate::shape::{ListType, MapType, Member, Shape, ValueType};
 
 /// A place where a configuration does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,14 @@ pub enum Cause {
     /// The type has no such member.
     #[error("field not declared in schema")]
     Undeclared,
+    /// The value is of another type.
+    #[error("expected {expected}, got {found}")]
+    Type {
+        /// What it must be.
+        expected: ValueType,
+        /// What it is.
+        found: Value,
+    },
     /// The list has another item with the same identity.
     #[error("duplicate entries for key {0}")]
     Duplicate(String),
@@ -42,6 +50,9 @@ pub fn check<S: Shape>(config: &Value, shape: Option<&S>) -> Vec<Problem> {
 }
 
 fn walk<S: Shape>(value: &Value, shape: &S, path: &mut Vec<PathElement>, problems: &mut Vec<Problem>) {
+    if let Some(expected) = shape.value_type().filter(|expected| !expected.fits(value)) {
+        return problems.push(Problem { path: path_text(path), cause: Cause::Type { expected, found: value.clone() } });
+    }
     match value {
         Value::Object(members) => {
             for (name, value) in members {

@@ -1,5 +1,7 @@
 //! Roles and their bindings.
 
+use serde_json::json;
+
 use super::cursor::{At, one_of, required};
 use crate::{FieldError, names};
 
@@ -45,7 +47,10 @@ pub(super) fn binding(binding: &At<'_>, old: Option<&At<'_>>, is_namespaced: boo
         check_subject(&subject, is_namespaced, errors);
     }
     if old.is_some_and(|old| old.member("roleRef").value != reference.value) {
-        errors.push(reference.invalid("cannot change roleRef"));
+        // Kubernetes shows the reference with the names that it has inside of the server.
+        let text = |name: &str| reference.member(name).text();
+        let shown = json!({ "APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name") });
+        errors.push(FieldError::invalid(reference.path.clone(), shown, "cannot change roleRef"));
     }
 }
 

@@ -1,7 +1,5 @@
 //! Kinds with few rules.
 
-use serde_json::Value;
-
 use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
 use super::{admission, limits, quota, selector};
 use crate::{FieldError, Kind, names};
@@ -30,7 +28,7 @@ fn ingress(object: &At<'_>, errors: &mut Vec<FieldError>) {
     if rules.is_absent() && default.value.is_null() {
         errors.push(FieldError::invalid(
             spec.path.clone(),
-            Value::Null,
+            rules.value.clone(),
             "either `defaultBackend` or `rules` must be specified",
         ));
     }
@@ -102,10 +100,10 @@ fn autoscaler(object: &At<'_>, errors: &mut Vec<FieldError>) {
     match max.int().unwrap_or_default() {
         0 => errors.push(max.missing("must be set and greater than 0")),
         count if count < 0 => errors.push(max.invalid("must be greater than or equal to 1")),
-        count if min.int().is_some_and(|min| count < min) => {
-            errors.push(max.invalid("must be greater than or equal to `minReplicas`"));
-        }
         _ => {}
+    }
+    if min.int().is_some_and(|min| max.int().unwrap_or_default() < min) {
+        errors.push(max.invalid("must be greater than or equal to `minReplicas`"));
     }
     for name in ["kind", "name"] {
         required(&spec.member("scaleTargetRef").member(name), errors);

@@ -33,7 +33,11 @@ pub(super) fn check(selector: &At<'_>, errors: &mut Vec<FieldError>) {
 pub(super) fn of_workload(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError>) {
     let selector = spec.member("selector");
     if selector.value.is_null() {
-        return errors.push(selector.missing(""));
+        // No selector selects nothing, so the labels do not match it, whatever they are. DaemonSets leave it at that.
+        if kind != "daemonset" {
+            errors.push(selector.missing(""));
+        }
+        return errors.push(mismatch(spec));
     }
     check(&selector, errors);
     if selector.member("matchLabels").is_absent() && selector.member("matchExpressions").is_absent() {
@@ -53,10 +57,13 @@ pub(super) fn matching(spec: &At<'_>, errors: &mut Vec<FieldError>) {
 }
 
 fn match_template(spec: &At<'_>, selector: &At<'_>, errors: &mut Vec<FieldError>) {
-    let labels = spec.at("template.metadata.labels");
-    if !matches(selector.value, labels.value) {
-        errors.push(labels.invalid("`selector` does not match template `labels`"));
+    if !matches(selector.value, spec.at("template.metadata.labels").value) {
+        errors.push(mismatch(spec));
     }
+}
+
+fn mismatch(spec: &At<'_>) -> FieldError {
+    spec.at("template.metadata.labels").invalid("`selector` does not match template `labels`")
 }
 
 /// Whether a label selector selects these labels.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::cursor::{At, immutable, one_of, required};
-use crate::{FieldError, quantity};
+use super::cursor::{At, immutable, named, one_of, required};
+use crate::{FieldError, names, quantity};
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
@@ -17,6 +17,10 @@ pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
         errors.push(storage.invalid("must be greater than zero"));
     }
     one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
+    let class = spec.member("storageClassName");
+    if !class.text().is_empty() {
+        named(&class, names::subdomain, errors);
+    }
     let Some(old) = old else { return };
     let old_spec = old.member("spec");
     let is_bound = claim.at("status.phase").text() == "Bound";

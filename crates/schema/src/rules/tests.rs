@@ -292,7 +292,7 @@ fn roles_and_claims_need_their_parts() {
         Some(binding("a")),
         binding("b"),
         &[
-            r#"roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"b"}: cannot change roleRef"#,
+            r#"roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"b"}: cannot change roleRef"#,
         ],
     );
     check(
