@@ -23,7 +23,7 @@ const PER_CONNECTION: usize = 16;
 enum Verb {
     /// POST of new objects.
     Create,
-    /// PUT of objects that are there.
+    /// Merge patch of objects that are there: a PUT of a custom object would need the version of each.
     Update,
     /// Server-side apply to objects that are there.
     Apply,
@@ -121,7 +121,7 @@ impl Work {
         let path = format!("{collection}/{name}");
         match self.verb {
             Verb::Create => (Method::POST, collection.to_owned(), JSON, body()),
-            Verb::Update => (Method::PUT, path, JSON, body()),
+            Verb::Update => (Method::PATCH, path, "application/merge-patch+json", body()),
             Verb::Get => (Method::GET, path, JSON, Bytes::new()),
             Verb::Apply => {
                 let path = format!("{path}?fieldManager=load-apply&force=true");
