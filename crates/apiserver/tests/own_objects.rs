@@ -116,13 +116,16 @@ async fn requests_are_logged_as_the_policy_wants() {
     let answer = world.post(&address, &json!({"metadata": {"name": "a"}})).await;
     let id = answer.header("audit-id").unwrap().to_owned();
     // The log is written by a thread of its own, soon after the answer.
-    let line = loop {
-        let text = std::fs::read_to_string(&path).unwrap();
-        match text.split_once('\n') {
-            Some((line, _)) => break serde_json::from_str::<Value>(line).unwrap(),
-            None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+    let written = async {
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap();
+            match text.split_once('\n') {
+                Some((line, _)) => break serde_json::from_str::<Value>(line).unwrap(),
+                None => tokio::task::yield_now().await,
+            }
         }
     };
+    let line = tokio::time::timeout(std::time::Duration::from_secs(30), written).await.expect("the line is written");
     assert_eq!((&line["kind"], &line["auditID"], &line["verb"]), (&json!("Event"), &json!(id), &json!("create")));
     assert_eq!(line["requestURI"], format!("{maps}?fieldManager=me"));
     assert_eq!(line["user"]["username"], "admin");

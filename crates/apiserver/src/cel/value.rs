@@ -8,31 +8,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 use serde_json::{Map as JsonMap, Number, Value};
-
-/// Words that CEL reserves and that fields may bear all the same.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use windlass_schema::names::CEL_RESERVED;
 
 /// Converts a value; `schema` says which strings are times, which numbers are doubles and which objects are maps.
 pub(super) fn convert(value: &Value, schema: &Value) -> CelValue {
@@ -100,7 +76,7 @@ pub(super) fn largest(value: &Value) -> usize {
 
 /// The name of a field as rules write it.
 pub(super) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if CEL_RESERVED.contains(&name) {
         return format!("__{name}__");
     }
     if !name.contains(['_', '.', '-', '/', '$']) {
@@ -113,7 +89,7 @@ pub(super) fn escape(name: &str) -> String {
 /// The name of a field from how rules write it.
 pub(super) fn unescape(name: &str) -> String {
     if let Some(word) = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"))
-        && RESERVED.contains(&word)
+        && CEL_RESERVED.contains(&word)
     {
         return word.to_owned();
     }

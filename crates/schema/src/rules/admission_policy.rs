@@ -89,32 +89,9 @@ fn parameter_kind(parameters: &At<'_>, errors: &mut Vec<FieldError>) {
 
 /// Whether `name` can be a variable of CEL.
 fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let goes_on = name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_');
-    begins && goes_on && !RESERVED.contains(&name)
+    begins && goes_on && !names::CEL_RESERVED.contains(&name)
 }
 
 fn validations(spec: &At<'_>, errors: &mut Vec<FieldError>) {
