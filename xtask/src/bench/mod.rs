@@ -57,12 +57,12 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     };
     let wanted = |name: &str| options.only.as_deref().is_none_or(|only| name.contains(only) || only.contains(name));
     let programs = programs::Programs::find(!options.no_build)?;
-    println!("{}", programs.describe());
+    println!("{}", programs::Programs::describe());
     let mut results = rounds::measure(&programs, size, &wanted)?;
     if wanted("growth") {
         growth::measure(&programs, size, &mut results)?;
     }
     println!("\n{}", table::text(&results));
-    println!("{}", table::json(&results, &programs));
+    println!("{}", table::json(&results));
     Ok(())
 }

@@ -59,21 +59,14 @@ impl Programs {
     }
 
     /// Machine, load and versions, in one line.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn describe() -> String {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         format!(
-            "{cores} cores, load {}; kube-apiserver {} with {}",
+            "{cores} cores, load {}; kube-apiserver {} with etcd {}",
             load_average(),
             tools::KUBERNETES,
-            self.etcd_version()
+            tools::ETCD
         )
-    }
-
-    /// The version that etcd says it has.
-    pub(super) fn etcd_version(&self) -> String {
-        let output = Command::new(&self.etcd).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
-        let text = String::from_utf8_lossy(&output);
-        text.lines().next().unwrap_or_default().replace("etcd Version: ", "etcd ")
     }
 
     /// An empty directory for one server.

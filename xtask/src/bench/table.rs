@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::goals::{Better, Goal, IN_FLIGHT, ROWS, VERBS, rate_goal};
 use super::process::load_average;
-use super::programs::Programs;
 use super::rounds::Results;
+use crate::tools;
 
 /// A row with its values.
 struct Line {
@@ -35,7 +35,7 @@ pub(super) fn text(results: &Results) -> String {
 }
 
 /// All in one line.
-pub(super) fn json(results: &Results, programs: &Programs) -> Value {
+pub(super) fn json(results: &Results) -> Value {
     let rows: serde_json::Map<String, Value> = lines(results)
         .into_iter()
         .map(|line| {
@@ -46,7 +46,7 @@ pub(super) fn json(results: &Results, programs: &Programs) -> Value {
             (line.name, value)
         })
         .collect();
-    json!({"rows": rows, "load": load_average(), "etcd": programs.etcd_version(), "kubernetes": crate::tools::KUBERNETES})
+    json!({"rows": rows, "load": load_average(), "etcd": tools::ETCD, "kubernetes": tools::KUBERNETES})
 }
 
 fn lines(results: &Results) -> Vec<Line> {

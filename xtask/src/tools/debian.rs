@@ -1,12 +1,11 @@
 //! Programs that come as Debian packages.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::workspace::{on_path, run, which};
+use crate::workspace::{on_path, run};
 
 /// Programs used by tests, and the packages that carry them.
 const PACKAGES: [(&str, &str); 3] = [("dpkg-deb", "dpkg"), ("apt-get", "apt"), ("unshare", "util-linux")];
@@ -16,15 +15,6 @@ pub(super) fn packages() -> Result<()> {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
     if missing.is_empty() { Ok(()) } else { install(&missing) }
-}
-
-/// etcd, which the real API server keeps its objects in.
-pub(crate) fn etcd() -> Result<PathBuf> {
-    if let Some(path) = which("etcd") {
-        return Ok(path);
-    }
-    install(&["etcd-server"])?;
-    which("etcd").context("the package etcd-server brought no etcd; install etcd by hand and put it on the PATH")
 }
 
 /// Installs packages.

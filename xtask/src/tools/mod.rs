@@ -1,16 +1,16 @@
-//! Programs that tests and comparisons need and that we did not write: Debian packages, and Kubernetes built from its Go modules.
+//! Programs that tests and comparisons need and that we did not write: Debian packages, and Kubernetes and etcd built from
+//! their Go modules.
 
 mod debian;
 mod go;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::workspace::cache;
-pub(crate) use debian::etcd;
 use go::Package;
 pub(crate) use go::go;
 
@@ -59,6 +59,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The etcd that the real API server keeps its objects in: the newest of the line that Kubernetes tests with. Debian's is
+/// years older and lacks what watches of today's API server ask for.
+pub(crate) const ETCD: &str = "3.6.16";
+
 /// kubectl of the pinned release, built once per machine.
 pub(crate) fn kubectl() -> Result<PathBuf> {
     kubernetes_program("kubectl", "tools/kubectl", Package::Program("."), "two or three minutes")
@@ -81,20 +85,31 @@ pub(crate) fn e2e() -> Result<PathBuf> {
     kubernetes_program("e2e", "tools/e2e", Package::Tests("k8s.io/kubernetes/test/e2e"), "ten to twenty minutes")
 }
 
-/// A program built from `package` by the module in `folder`; kept between checkouts, under a name with its release.
+/// etcd, built once per machine.
+pub(crate) fn etcd() -> Result<PathBuf> {
+    let package = Package::Program("go.etcd.io/etcd/server/v3");
+    program("etcd", ETCD, "one minute", |output| go::build("tools/etcd", package, "-s -w", output))
+}
+
+/// A program of the pinned Kubernetes release, built from `package` by the module in `folder`.
 fn kubernetes_program(name: &str, folder: &str, package: Package, duration: &str) -> Result<PathBuf> {
-    let target = cache()?.join(format!("{name}-{KUBERNETES}"));
-    if target.is_file() {
-        return Ok(target);
-    }
-    println!("tools: building {name} {KUBERNETES} from its Go modules ({duration}, once)");
-    fs::create_dir_all(cache()?)?;
-    let partial = target.with_extension(format!("{}.partial", std::process::id()));
     let version = "k8s.io/component-base/version";
     let minor = KUBERNETES.split('.').nth(1).expect("a release has a minor");
     let stamp =
         format!("-s -w -X {version}.gitVersion=v{KUBERNETES} -X {version}.gitMajor=1 -X {version}.gitMinor={minor}");
-    go::build(folder, package, &stamp, &partial)?;
+    program(name, KUBERNETES, duration, |output| go::build(folder, package, &stamp, output))
+}
+
+/// A program that `build` makes; kept between checkouts, under a name with its release.
+fn program(name: &str, release: &str, duration: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let target = cache()?.join(format!("{name}-{release}"));
+    if target.is_file() {
+        return Ok(target);
+    }
+    println!("tools: building {name} {release} from its Go modules ({duration}, once)");
+    fs::create_dir_all(cache()?)?;
+    let partial = target.with_extension(format!("{}.partial", std::process::id()));
+    build(&partial)?;
     fs::rename(&partial, &target)?;
     Ok(target)
 }
