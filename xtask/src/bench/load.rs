@@ -54,6 +54,18 @@ impl Load {
 }
 
 impl Running {
+    /// Whether it has ended.
+    pub(super) fn is_over(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
+    /// Ends it without a result.
+    pub(super) fn give_up(&mut self) -> Result<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+
     /// The result, once it is there.
     pub(super) fn end(self) -> Result<Value> {
         let output = self.0.wait_with_output()?;

@@ -20,6 +20,11 @@ impl Process {
         Ok(Self(child))
     }
 
+    /// Whether it has ended by itself.
+    pub(super) fn is_over(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
     /// Resident memory in bytes.
     pub(super) fn memory(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;

@@ -14,6 +14,8 @@ use super::programs::Programs;
 
 /// How long etcd may take until it accepts connections.
 const ETCD_TIME_MAX: Duration = Duration::from_secs(60);
+/// How often it looks whether a server that starts is still there.
+const POLL: Duration = Duration::from_millis(20);
 /// How long memory gets to settle before it is read.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -93,8 +95,9 @@ impl Server {
             .arg(format!("--tls-cert-file={}", file("server.crt")))
             .arg(format!("--tls-private-key-file={}", file("server.key")))
             .arg(format!("--client-ca-file={}", file("ca.crt")))
-            .arg(format!("--service-account-key-file={}", file("service-account.key")))
-            .arg(format!("--service-account-signing-key-file={}", file("service-account.key")));
+            // Any pair will do, as nobody asks for tokens; it takes public keys from certificates.
+            .arg(format!("--service-account-key-file={}", file("server.crt")))
+            .arg(format!("--service-account-signing-key-file={}", file("server.key")));
         quiet(&mut command, &dir.join("kube-apiserver.log"))?;
         Self::ready(programs, command, vec![etcd], &format!("https://127.0.0.1:{port}"))
     }
@@ -103,9 +106,21 @@ impl Server {
         let pki = keys(programs)?.join("pki");
         let load = Load::new(&programs.load, Credentials { server: url.to_owned(), pki });
         // The one that waits is there before the one that it waits for.
-        let waiting = load.begin_ready()?;
+        let mut waiting = load.begin_ready()?;
         let begin = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs_f64();
-        let process = Process::start(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        let mut process = Process::start(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        while !waiting.is_over()? {
+            if process.is_over()? {
+                waiting.give_up()?;
+                bail!(
+                    "{:?} ended before it was ready; its log is in {}",
+                    command.get_program(),
+                    programs.work.display()
+                );
+            }
+            // The moment of being ready is noted by the one that waits.
+            std::thread::sleep(POLL);
+        }
         let ready_at = waiting.end()?["at_s"].as_f64().context("the load generator says when")?;
         let start_cpu_s = process.cpu()?;
         others.insert(0, process);
