@@ -1,5 +1,7 @@
 //! One request, sent to both servers, and what came back.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use http::Request;
 use http_body_util::BodyExt;
@@ -9,6 +11,9 @@ use serde_json::Value;
 
 /// Longest body that is sent or shown in a report.
 const SHOWN_MAX: usize = 600;
+
+/// How long an answer may take, one of a watch of a second included.
+const ANSWER_MAX: Duration = Duration::from_secs(6);
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -35,8 +40,17 @@ impl Call {
         Self { verb, method, path, content: "application/json", accept: "application/json", body }
     }
 
-    /// Sends it.
-    pub(super) async fn send(&self, client: &Client) -> Result<Answer> {
+    /// Sends it. A connection that breaks is an answer too, and a bad one.
+    pub(super) async fn send(&self, client: &Client) -> Answer {
+        let silence = |message: String| Answer { body: serde_json::json!({ "message": message }), ..Answer::default() };
+        match tokio::time::timeout(ANSWER_MAX, self.exchange(client)).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => silence(format!("no answer: {error:#}")),
+            Err(_) => silence("no end of the answer".to_owned()),
+        }
+    }
+
+    async fn exchange(&self, client: &Client) -> Result<Answer> {
         let body = self.body.as_ref().map_or_else(Vec::new, |body| body.to_string().into_bytes());
         let request = Request::builder().method(self.method).uri(&self.path).header("accept", self.accept);
         let request = if body.is_empty() { request } else { request.header("content-type", self.content) };
@@ -45,8 +59,7 @@ impl Call {
         let warnings = response.headers().get_all("warning").iter();
         let warnings = warnings.map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned()).collect();
         let bytes = response.into_body().collect().await?.to_bytes();
-        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-        Ok(Answer { code, warnings, body })
+        Ok(Answer { code, warnings, body: document(&bytes) })
     }
 
     /// One line for a report.
@@ -56,5 +69,15 @@ impl Call {
             body = body.chars().take(SHOWN_MAX).collect::<String>() + "…";
         }
         format!("{} {} [{}] {body}", self.method, self.path, self.content)
+    }
+}
+
+/// A document, or the list of them that a watch is made of.
+fn document(bytes: &[u8]) -> Value {
+    let several: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+    match several {
+        Ok(mut documents) if documents.len() == 1 && documents[0].get("object").is_none() => documents.remove(0),
+        Ok(documents) => documents.into(),
+        Err(_) => String::from_utf8_lossy(bytes).into(),
     }
 }

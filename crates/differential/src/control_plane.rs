@@ -61,7 +61,10 @@ pub(crate) async fn kubernetes(programs: &Programs) -> Result<ControlPlane> {
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start etcd")?;
-    let mut command = Command::new(&programs.kube_apiserver);
+    // It signs its own writes with the name of its program.
+    let program = folder.path().join("kube-apiserver");
+    std::os::unix::fs::symlink(fs::canonicalize(&programs.kube_apiserver)?, &program)?;
+    let mut command = Command::new(program);
     command.arg(format!("--etcd-servers=http://{clients}"));
     start("kubernetes", command, folder, vec![etcd]).await
 }

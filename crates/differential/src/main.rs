@@ -1,30 +1,30 @@
 //! Random requests to Windlass and to a real kube-apiserver, and whether the two say the same.
 
 mod call;
+mod collection;
 mod control_plane;
 mod mutate;
 mod normal;
 mod report;
 mod story;
+mod teller;
+mod watch;
+mod words;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use call::{Answer, Call};
+use call::Call;
 use control_plane::{ControlPlane, Programs};
-use normal::compare;
 use report::Report;
 use story::Kind;
+use teller::{Pair, tell};
 
 const KINDS: &str = include_str!("kinds.yaml");
 const DEFINITION: &str = include_str!("definition.yaml");
-/// Requests in one story, at most.
-const STEPS_MAX: usize = 12;
 /// How long the definition of the custom kind may take to be served.
 const SERVED_MAX: Duration = Duration::from_secs(20);
 
@@ -39,8 +39,10 @@ struct Options {
     #[arg(long, default_value_t = 5_000)]
     requests: usize,
     /// The first of the numbers that the stories are made from; the same number, the same stories.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    ///
+    /// With several, each gets all the requests.
+    #[arg(long, default_values_t = [1])]
+    seed: Vec<u64>,
     /// Only this resource, such as `deployments`.
     #[arg(long)]
     only: Option<String>,
@@ -50,12 +52,6 @@ struct Options {
     /// How many of the differences to print.
     #[arg(long, default_value_t = 40)]
     show: usize,
-}
-
-/// The two servers.
-struct Pair {
-    kubernetes: ControlPlane,
-    windlass: ControlPlane,
 }
 
 /// Compares, and fails if the servers differ.
@@ -84,54 +80,18 @@ async fn compare_all(options: &Options) -> Result<Report> {
         prepare(plane).await.with_context(|| plane.name)?;
     }
     let mut report = Report::new(options.trace);
-    let mut seed = options.seed;
-    while report.requests < options.requests {
-        let kind = &kinds[usize::try_from(seed % kinds.len() as u64)?];
-        tell(&pair, kind, seed, &mut report).await?;
-        seed += 1;
+    for &seed in &options.seed {
+        let (before, different) = (report.requests, report.differences());
+        let mut story = seed;
+        while report.requests - before < options.requests {
+            let kind = &kinds[usize::try_from(story % kinds.len() as u64)?];
+            tell(&pair, kind, story, &mut report).await;
+            story += 1;
+        }
+        let (requests, different) = (report.requests - before, report.differences() - different);
+        println!("seed {seed}: {requests} requests, {different} different");
     }
     Ok(report)
-}
-
-/// Tells one story to both servers, up to the first difference.
-async fn tell(pair: &Pair, kind: &Kind, seed: u64, report: &mut Report) -> Result<()> {
-    let name = format!("story-{seed}");
-    let steps = StdRng::seed_from_u64(seed).random_range(3..=STEPS_MAX);
-    let (mut there, mut here) = (None, None);
-    for step in 0..steps {
-        let choices = StdRng::seed_from_u64(seed.wrapping_mul(1_000) + step as u64);
-        let left = story::next(kind, &name, step, there.as_ref(), &mut choices.clone());
-        let right = story::next(kind, &name, step, here.as_ref(), &mut choices.clone());
-        if !same(pair, kind, (&left, &right), seed, report).await?.1 {
-            break;
-        }
-        let read = Call::new("get", "GET", format!("{}/{name}", kind.path), None);
-        let ((left, right), equal) = same(pair, kind, (&read, &read), seed, report).await?;
-        if !equal {
-            break;
-        }
-        there = (left.code == 200).then_some(left.body);
-        here = (right.code == 200).then_some(right.body);
-    }
-    for call in story::last(kind, &name) {
-        call.send(&pair.kubernetes.client).await?;
-        call.send(&pair.windlass.client).await?;
-    }
-    Ok(())
-}
-
-async fn same(
-    pair: &Pair,
-    kind: &Kind,
-    (left, right): (&Call, &Call),
-    seed: u64,
-    report: &mut Report,
-) -> Result<((Answer, Answer), bool)> {
-    let answers = (left.send(&pair.kubernetes.client).await?, right.send(&pair.windlass.client).await?);
-    let difference = compare(&answers.0, &answers.1);
-    let equal = difference.is_none();
-    report.add(kind.resource(), left, seed, difference);
-    Ok((answers, equal))
 }
 
 /// The namespace and the custom kind that stories are about.
@@ -140,14 +100,14 @@ async fn prepare(plane: &ControlPlane) -> Result<()> {
     let definition: Value = serde_saphyr::from_str(DEFINITION)?;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for (path, object) in [("/api/v1/namespaces", namespace), (definitions, definition)] {
-        let answer = Call::new("create", "POST", path.to_owned(), Some(object)).send(&plane.client).await?;
+        let answer = Call::new("create", "POST", path.to_owned(), Some(object)).send(&plane.client).await;
         if answer.code != 201 {
             bail!("{path}: {} {}", answer.code, answer.body["message"]);
         }
     }
     let deadline = Instant::now() + SERVED_MAX;
     let widgets = Call::new("list", "GET", "/apis/diff.example.com/v1/namespaces/diff/widgets".to_owned(), None);
-    while widgets.send(&plane.client).await?.code != 200 {
+    while widgets.send(&plane.client).await.code != 200 {
         if Instant::now() > deadline {
             bail!("the custom kind is not served");
         }

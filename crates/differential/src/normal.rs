@@ -1,11 +1,14 @@
 //! What two servers may differ in, made equal; and the first thing in which they still differ.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::call::Answer;
+use super::words::plain;
 
 /// Given by each server as it likes.
-const FREE: [&str; 12] = [
+const FREE: [&str; 15] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -18,6 +21,9 @@ const FREE: [&str; 12] = [
     "lastUpdateTime",
     "lastProbeTime",
     "selfLink",
+    "continue",
+    "token",
+    "expirationTimestamp",
 ];
 
 /// How two answers differ.
@@ -55,30 +61,50 @@ pub(super) fn compare(kubernetes: &Answer, windlass: &Answer) -> Option<Differen
 /// Errors: reason, then causes in any order, then the rest.
 fn failure(left: &Value, right: &Value) -> Option<Difference> {
     first(&left["reason"], &right["reason"], "reason").or_else(|| {
-        let causes = |status: &Value| {
-            let of_patch = |cause: &Value| match cause["field"].as_str() {
-                Some("patch") => "(the patch)".to_owned(), // With all of the object, as Go prints it.
-                _ => cause.to_string(),
-            };
-            let mut causes: Vec<String> =
-                status["details"]["causes"].as_array().into_iter().flatten().map(of_patch).collect();
-            // Some are found twice, by the check of an object and by that of its change.
-            causes.sort();
-            causes.dedup();
-            Value::from(causes)
+        let (kubernetes, windlass) = (causes(left), causes(right));
+        let only = |of: &BTreeSet<String>, other| of.difference(other).cloned().collect::<Vec<_>>().join("\n");
+        if kubernetes != windlass {
+            let place = kubernetes.symmetric_difference(&windlass).next().map_or("", |cause| field_of(cause));
+            return Some(Difference {
+                place: format!("causes of {}", without_positions(place)),
+                kubernetes: only(&kubernetes, &windlass),
+                windlass: only(&windlass, &kubernetes),
+            });
+        }
+        let several = |status: &Value| status["details"]["causes"].as_array().is_some_and(|causes| causes.len() > 1);
+        let several = several(left) || several(right);
+        let rest = |status: &Value| {
+            let mut status = status.clone();
+            if several {
+                status["message"] = Value::Null; // The same causes in another order, or one of them twice.
+            }
+            status["details"]["causes"] = Value::Null;
+            status
         };
-        first(&causes(left), &causes(right), "causes").or_else(|| {
-            let rest = |status: &Value| {
-                let mut status = status.clone();
-                if status["details"]["causes"].as_array().is_some_and(|causes| causes.len() > 1) {
-                    status["message"] = Value::Null; // The same causes in another order.
-                }
-                status["details"]["causes"] = Value::Null;
-                status
-            };
-            first(&rest(left), &rest(right), "")
-        })
+        first(&rest(left), &rest(right), "")
     })
+}
+
+/// The causes of an error, each once: some are found twice, by the check of an object and by that of its change.
+fn causes(status: &Value) -> BTreeSet<String> {
+    let of_patch = |cause: &Value| match cause["field"].as_str() {
+        Some("patch") => "patch: ".to_owned(), // With all of the object, as Go prints it.
+        Some(field) => format!("{field}: {} ({})", text(&cause["message"]), text(&cause["reason"])),
+        None => format!(": {cause}"),
+    };
+    status["details"]["causes"].as_array().into_iter().flatten().map(of_patch).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn field_of(cause: &str) -> &str {
+    cause.split_once(": ").map_or(cause, |(field, _)| field)
+}
+
+fn without_positions(place: &str) -> String {
+    place.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }
 
 fn message(answer: &Answer) -> String {
@@ -92,44 +118,22 @@ fn normal(value: &Value) -> Value {
             let field = |(name, value): (&String, &Value)| {
                 // The prose of columns comes with the documentation, which Windlass leaves out.
                 let prose = name == "description" && map.contains_key("priority");
-                let free = prose || (FREE.contains(&name.as_str()) && !value.is_null());
+                let free = prose || (FREE.contains(&name.as_str()) && !value.is_null() && value != "");
                 (name.clone(), if free { Value::from("(free)") } else { normal(value) })
             };
             map.iter().map(field).collect::<serde_json::Map<_, _>>().into()
         }
         Value::Array(list) => list.iter().map(normal).collect(),
-        Value::String(text) => without_identities(without_parser_words(text)).into(),
+        Value::String(text) if is_age(text) => "(age)".into(),
+        Value::String(text) => plain(text).into(),
         other => other.clone(),
     }
 }
 
-/// What comes before the words of a parser of the Go library, or before a value as Go prints it.
-const PARSERS: [&str; 6] = [
-    " in record (",
-    " ({",
-    "unable to parse requirement:",
-    "continue key is not valid:",
-    ", got ",
-    "patch: Invalid value:",
-];
-
-/// The text up to the words that only a parser would say.
-fn without_parser_words(text: &str) -> &str {
-    PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end])
-}
-
-/// The text with every UUID replaced.
-fn without_identities(text: &str) -> String {
-    let is_uuid = |word: &str| {
-        let parts: Vec<usize> = word.split('-').map(str::len).collect();
-        parts == [8, 4, 4, 4, 12] && word.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
-    };
-    let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
-    let replace = |word: &str| {
-        let (core, end) = word.split_at(word.len().min(36));
-        if word.is_char_boundary(core.len()) && is_uuid(core) { format!("(uuid){end}") } else { word.to_owned() }
-    };
-    words.map(|word| if word.is_ascii() { replace(word) } else { word.to_owned() }).collect()
+/// How old an object is, as tables say it; it differs by what passed between two requests.
+fn is_age(text: &str) -> bool {
+    text.strip_suffix('s')
+        .is_some_and(|seconds| !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn first(left: &Value, right: &Value, place: &str) -> Option<Difference> {

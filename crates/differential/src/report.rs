@@ -6,7 +6,9 @@ use super::call::Call;
 use super::normal::Difference;
 
 /// What of a value is shown.
-const VALUE_MAX: usize = 300;
+const VALUE_MAX: usize = 400;
+/// How much of what two values share is shown before they part.
+const BEFORE: usize = 60;
 
 /// What was compared so far.
 #[derive(Default)]
@@ -66,8 +68,9 @@ impl Report {
         for (group, found) in groups.iter().take(limit) {
             println!("{} × {} {} at {}", found.count, group.resource, group.verb, group.place);
             println!("    story {}: {}", found.seed, found.request);
-            println!("    kubernetes: {}", short(&found.difference.kubernetes));
-            println!("    windlass:   {}", short(&found.difference.windlass));
+            let (kubernetes, windlass) = (&found.difference.kubernetes, &found.difference.windlass);
+            println!("    kubernetes: {}", around(kubernetes, windlass));
+            println!("    windlass:   {}", around(windlass, kubernetes));
         }
         if groups.len() > limit {
             println!("… and {} more (--show)", groups.len() - limit);
@@ -80,6 +83,10 @@ impl Report {
     }
 }
 
-fn short(text: &str) -> String {
-    text.chars().take(VALUE_MAX).collect()
+/// The text from a little before the place where it parts from the other.
+fn around(text: &str, other: &str) -> String {
+    let same = text.chars().zip(other.chars()).take_while(|(one, two)| one == two).count();
+    let start = same.saturating_sub(BEFORE);
+    let shown: String = text.chars().skip(start).take(VALUE_MAX).collect();
+    if start > 0 { format!("…{shown}") } else { shown }
 }

@@ -1,0 +1,76 @@
+//! Texts without what servers are free in.
+
+/// What comes before the words of a parser of the Go library, or before a value as Go prints it.
+const PARSERS: [&str; 8] = [
+    " in record (",
+    " ({",
+    "unable to parse requirement:",
+    "continue key is not valid:",
+    ", got ",
+    "patch: Invalid value:",
+    // Words of Go's converter of maps to structs.
+    "unable to convert unstructured object to",
+    // A difference of two objects, as Go prints it, on lines of its own.
+    "\n",
+];
+/// Addresses of Services: each server takes any that is free.
+const ADDRESSES: &str = "10.0.0.";
+/// What stories put before the part of a name that a server makes.
+const GENERATED: &str = "-g-";
+/// What comes before a value that Go prints by the names of its own fields.
+const VALUE: &str = "Invalid value: {";
+
+/// The text without versions, addresses, generated names, identities and words that only a parser would say.
+pub(super) fn plain(text: &str) -> String {
+    let text = PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end]);
+    let text = without_identities(text);
+    let text = without_run(&text, ADDRESSES, |letter| letter.is_ascii_digit());
+    // Windlass does not tell an empty list from none.
+    let text = text.replace("Invalid value: []:", "Invalid value: null:");
+    without_objects(&without_run(&text, GENERATED, |letter| letter.is_ascii_alphanumeric()))
+}
+
+/// The text without the letters that follow a mark.
+fn without_run(text: &str, mark: &str, belongs: fn(char) -> bool) -> String {
+    let mut parts = text.split(mark);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + mark + "*" + part.trim_start_matches(belongs))
+}
+
+/// The text without values in braces.
+fn without_objects(text: &str) -> String {
+    let Some(start) = text.find(VALUE).map(|start| start + VALUE.len()) else { return text.to_owned() };
+    let mut depth = 1;
+    let end = text[start..].find(|letter| {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        depth == 0
+    });
+    let rest = end.map_or("", |end| &text[start + end..]);
+    format!("{}*{rest}", &text[..start])
+}
+
+/// The text with every UUID replaced.
+fn without_identities(text: &str) -> String {
+    let is_uuid = |word: &str| {
+        let parts: Vec<usize> = word.split('-').map(str::len).collect();
+        parts == [8, 4, 4, 4, 12] && word.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
+    };
+    let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+    let replace = |word: &str| {
+        let (core, end) = word.split_at(word.len().min(36));
+        if word.is_char_boundary(core.len()) && is_uuid(core) { format!("(uuid){end}") } else { word.to_owned() }
+    };
+    words.map(|word| if word.is_ascii() { replace(word) } else { word.to_owned() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_servers_choose_is_left_out() {
+        assert_eq!(plain("is 10.0.0.17 of story-1-g-x7k2p."), "is 10.0.0.* of story-1-g-*.");
+        assert_eq!(plain("spec: Invalid value: {\"a\":{\"b\":1}}: immutable"), "spec: Invalid value: {*}: immutable");
+        assert_eq!(plain("may not change\ncore.PodSpec{"), "may not change");
+    }
+}
