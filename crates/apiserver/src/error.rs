@@ -193,6 +193,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
+    /// 406: the answer has no such form, for the reason `message`.
+    pub fn not_acceptable_form(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
     /// 415: the body has a form that is not understood; `accepted` lists those that are.
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(

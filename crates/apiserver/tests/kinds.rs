@@ -212,7 +212,7 @@ async fn an_apply_without_news_does_not_count_as_a_generation() {
 async fn an_autoscaler_is_shown_in_both_versions() {
     let world = World::new().await;
     let old = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
-        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "targetCPUUtilizationPercentage": 50}});
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "targetCPUUtilizationPercentage": 50}});
     let created =
         world.post("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", &old).await.expect(201);
     assert_eq!(created["spec"]["targetCPUUtilizationPercentage"], 50);

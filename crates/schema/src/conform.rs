@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
 use crate::gojson::{self, double, place};
 use crate::structs::{self, Cardinality, Field, Form, Struct, Type};
 
+/// Kinds that Kubernetes stores as JSON. The others go through protobuf, which cannot tell an empty list from none.
+const STORED_AS_JSON: [&str; 2] = ["io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator."];
 /// How deep an object may nest.
 const DEPTH_MAX: usize = 128;
 
@@ -26,8 +28,41 @@ pub struct Conformed {
 
 /// Why an object cannot be decoded, worded as Go's decoder words it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TypeError(String);
+#[error("{message}")]
+pub struct TypeError {
+    message: String,
+    /// Whether decoding ends here. Go goes on after a wrong type, and tells of the first one if nothing ends it.
+    ends: bool,
+}
+
+impl TypeError {
+    fn ending(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ends: true }
+    }
+
+    fn noted(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ends: false }
+    }
+}
+
+/// The error of several members that Go would tell: the first that ends decoding, or else the first.
+///
+/// "First" is by name, which is the order that clients write members in; the document's own is not kept.
+#[derive(Default)]
+struct Worst<'a>(Option<(&'a str, TypeError)>);
+
+impl<'a> Worst<'a> {
+    fn add(&mut self, name: &'a str, error: TypeError) {
+        let order = |name: &'a str, error: &TypeError| (!error.ends, name);
+        if self.0.as_ref().is_none_or(|(first, worst)| order(name, &error) < order(first, worst)) {
+            self.0 = Some((name, error));
+        }
+    }
+
+    fn into_result(self) -> Result<(), TypeError> {
+        self.0.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
 
 /// Reads `object` as the built-in struct with the OpenAPI name `definition` ([`Kind::definition`](crate::Kind)).
 ///
@@ -38,7 +73,8 @@ pub struct TypeError(String);
 /// A value does not have the type of its field.
 pub fn conform(definition: &str, object: Value) -> Result<Conformed, TypeError> {
     let Some(known) = structs::find(definition) else { return Ok(Conformed { object, unknown: Vec::new() }) };
-    let mut walk = Walk::default();
+    let mut walk =
+        Walk { keeps_empty: STORED_AS_JSON.iter().any(|group| definition.starts_with(group)), ..Walk::default() };
     let object = walk.message(known, object)?;
     Ok(Conformed { object, unknown: walk.unknown })
 }
@@ -62,6 +98,8 @@ pub(crate) fn unknown_fields(definition: &str, object: &Value) -> Vec<String> {
 
 #[derive(Default)]
 struct Walk {
+    /// Whether empty lists and maps stay what they are, where they are not left out.
+    keeps_empty: bool,
     unknown: Vec<String>,
     /// Where the walk is, with the indexes of lists.
     path: Vec<Segment>,
@@ -78,7 +116,7 @@ enum Segment {
 impl Walk {
     fn message(&mut self, known: &'static Struct, value: Value) -> Result<Value, TypeError> {
         if self.path.len() > DEPTH_MAX {
-            return Err(TypeError("exceeded max depth".to_owned()));
+            return Err(TypeError::ending("exceeded max depth"));
         }
         if let Some(leaf) = known.leaf {
             return self.leaf(leaf, value);
@@ -94,7 +132,9 @@ impl Walk {
         };
         let outer = std::mem::replace(&mut self.in_struct, known.go_name());
         let mut object = Map::new();
-        self.fields(known, &mut members, &mut object)?;
+        let mut worst = Worst::default();
+        self.fields(known, &mut members, &mut object, &mut worst);
+        worst.into_result()?;
         for name in members.keys() {
             self.path.push(Segment::Key(name.clone()));
             self.unknown.push(self.indexed_path());
@@ -110,25 +150,38 @@ impl Walk {
         known: &'static Struct,
         members: &mut Map<String, Value>,
         object: &mut Map<String, Value>,
-    ) -> Result<(), TypeError> {
+        worst: &mut Worst<'static>,
+    ) {
         if known.form == Form::Object {
             for name in ["apiVersion", "kind"] {
-                self.type_meta(name, members.remove(name), object)?;
+                self.type_meta(name, members.remove(name), object).unwrap_or_else(|error| worst.add(name, error));
             }
         }
         for field in &known.fields {
             match field.r#type {
-                Type::Message(reference) if field.is_inline => self.fields(reference.target(), members, object)?,
+                Type::Message(reference) if field.is_inline => self.fields(reference.target(), members, object, worst),
                 _ => {
-                    self.path.push(Segment::Field(field.name));
                     let value = members.remove(field.name).filter(|value| !value.is_null());
-                    let value = value.map(|value| self.field(field, value)).transpose()?;
-                    self.path.pop();
-                    place(object, field, value);
+                    let read = |walk: &mut Self| value.map(|value| walk.field(field, value)).transpose();
+                    match self.within(Segment::Field(field.name), read) {
+                        Ok(value) => {
+                            place(object, field, value.filter(|value| self.keeps_empty || !is_bare(field, value)))
+                        }
+                        Err(error) => worst.add(field.name, error),
+                    }
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Does something one step deeper, and comes back whatever comes of it.
+    fn within<T>(&mut self, segment: Segment, inside: impl FnOnce(&mut Self) -> T) -> T {
+        let in_struct = self.in_struct;
+        self.path.push(segment);
+        let result = inside(self);
+        self.path.pop();
+        self.in_struct = in_struct;
+        result
     }
 
     fn type_meta(
@@ -143,10 +196,7 @@ impl Walk {
             Some(Value::String(text)) => {
                 object.insert(name.to_owned(), text.into());
             }
-            Some(other) => {
-                self.path.push(Segment::Field(name));
-                return Err(self.mismatch(&other, "string"));
-            }
+            Some(other) => return Err(self.within(Segment::Field(name), |walk| walk.mismatch(&other, "string"))),
         }
         Ok(())
     }
@@ -167,25 +217,36 @@ impl Walk {
             other => return Err(self.mismatch(&other, &go_type)),
         };
         let item_type = go_type.strip_prefix("[]").unwrap_or("string").trim_start_matches('*').to_owned();
-        let conformed = items.into_iter().enumerate().map(|(index, item)| {
-            self.path.push(Segment::Index(index));
-            let item = self.single(field.r#type, &item_type, item)?;
-            self.path.pop();
-            Ok(item)
-        });
-        conformed.collect()
+        let mut worst = Worst::default();
+        let mut conformed = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let read = |walk: &mut Self| walk.single(field.r#type, &item_type, item);
+            match self.within(Segment::Index(index), read) {
+                Ok(item) => conformed.push(item),
+                // All under one name: of equals the first stays.
+                Err(error) => worst.add("", error),
+            }
+        }
+        worst.into_result().map(|()| conformed.into())
     }
 
     fn map(&mut self, field: &'static Field, go_type: &str, value: Value) -> Result<Value, TypeError> {
         let Value::Object(members) = value else { return Err(self.mismatch(&value, go_type)) };
-        let value_type = go_type.rsplit(']').next().unwrap_or(go_type).to_owned();
-        let conformed = members.into_iter().map(|(key, value)| {
-            self.path.push(Segment::Key(key.clone()));
-            let value = self.single(field.r#type, &value_type, value)?;
-            self.path.pop();
-            Ok((key, value))
-        });
-        conformed.collect::<Result<Map<_, _>, _>>().map(Value::Object)
+        let value_type = go_type.split_once(']').map_or(go_type, |(_, value_type)| value_type);
+        let mut worst = Worst::default();
+        let mut conformed = Map::new();
+        for (key, value) in members {
+            let read = |walk: &mut Self| match value {
+                // Stored as nothing, which is read as no bytes.
+                Value::Null if field.r#type == Type::Bytes => Ok("".into()),
+                value => walk.single(field.r#type, value_type, value),
+            };
+            match self.within(Segment::Key(key.clone()), read) {
+                Ok(value) => drop(conformed.insert(key, value)),
+                Err(error) => worst.add("", error),
+            }
+        }
+        worst.into_result().map(|()| conformed.into())
     }
 
     fn single(&mut self, r#type: Type, go_type: &str, value: Value) -> Result<Value, TypeError> {
@@ -202,8 +263,22 @@ impl Walk {
                 number.as_f64().and_then(double).ok_or_else(|| self.cannot(&format!("number {number}"), go_type))
             }
             (Type::Bytes, Value::String(text)) => base64_text(&text),
+            (Type::Bytes, Value::Array(items)) => self.bytes(&items),
             (_, other) => Err(self.mismatch(&other, go_type)),
         }
+    }
+
+    /// Bytes as a list of numbers, which Go reads too.
+    fn bytes(&self, items: &[Value]) -> Result<Value, TypeError> {
+        let byte = |item: &Value| match item {
+            Value::Null => Ok(0),
+            Value::Number(number) => {
+                let byte = number.as_u64().and_then(|number| u8::try_from(number).ok());
+                byte.ok_or_else(|| self.cannot(&format!("number {number}"), "uint8"))
+            }
+            other => Err(self.mismatch(other, "uint8")),
+        };
+        Ok(STANDARD.encode(items.iter().map(byte).collect::<Result<Vec<u8>, _>>()?).into())
     }
 
     fn mismatch(&self, value: &Value, go_type: &str) -> TypeError {
@@ -224,7 +299,8 @@ impl Walk {
         } else {
             format!("struct field {}.{}", self.in_struct, fields.join("."))
         };
-        TypeError(format!("json: cannot unmarshal {found} into Go {target} of type {go_type}"))
+        let go_type = go_type.replace("[]byte", "[]uint8");
+        TypeError::noted(format!("json: cannot unmarshal {found} into Go {target} of type {go_type}"))
     }
 
     fn indexed_path(&self) -> String {
@@ -240,6 +316,12 @@ impl Walk {
     }
 }
 
+/// Whether this is a list or map of nothing.
+fn is_bare(field: &Field, value: &Value) -> bool {
+    let is_empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+    field.cardinality != Cardinality::Single && is_empty
+}
+
 fn push_name(path: &mut String, name: &str) {
     if !path.is_empty() {
         path.push('.');
@@ -253,9 +335,9 @@ fn base64_text(text: &str) -> Result<Value, TypeError> {
     match STANDARD.decode(&text) {
         Ok(_) => Ok(text.into()),
         Err(base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol(offset, _)) => {
-            Err(TypeError(format!("illegal base64 data at input byte {offset}")))
+            Err(TypeError::noted(format!("illegal base64 data at input byte {offset}")))
         }
-        Err(_) => Err(TypeError(format!("illegal base64 data at input byte {}", text.len() / 4 * 4))),
+        Err(_) => Err(TypeError::noted(format!("illegal base64 data at input byte {}", text.len() / 4 * 4))),
     }
 }
 

@@ -32,7 +32,7 @@ pub use defaults::defaults;
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};
-pub use rules::{validate_builtin, validate_metadata, validate_webhook_client};
+pub use rules::{validate_builtin, validate_builtin_status, validate_metadata, validate_webhook_client};
 pub use schema::Schema;
 pub use table::{Table, builtin};
 

@@ -107,9 +107,16 @@ pub(crate) struct Conversion {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Status {
+    #[serde(deserialize_with = "or_none")]
     pub(crate) conditions: Vec<Condition>,
     pub(crate) accepted_names: Names,
+    #[serde(deserialize_with = "or_none")]
     pub(crate) stored_versions: Vec<String>,
+}
+
+/// A list, of which `null` has none.
+fn or_none<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(value).map(Option::unwrap_or_default)
 }
 
 /// One condition of a definition.

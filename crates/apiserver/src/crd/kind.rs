@@ -23,6 +23,8 @@ const PART_VERBS: &[&str] = &["get", "patch", "update"];
 pub(crate) struct CustomKind {
     /// The version that objects are stored in.
     pub(crate) storage_version: String,
+    /// The schema of that version, where it is not this one: it drops what it does not know.
+    pub(crate) storage_schema: Option<Schema>,
     /// Whether status is a part of its own.
     pub(crate) has_status: bool,
     /// Where the scale is found.
@@ -84,6 +86,7 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
     let scale = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref()).map(ScalePaths::new);
     let custom = CustomKind {
         storage_version: storage_version.to_owned(),
+        storage_schema: storage_schema(definition, version),
         has_status: version.subresources.as_ref().is_some_and(|parts| parts.status.is_some()),
         scale,
         rules: LazyRules { schema: raw.clone(), compiled: OnceLock::new() },
@@ -94,6 +97,12 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
     };
     let kind = kind(definition, version, schema, &custom);
     Ok(Served::custom_kind(Arc::new(kind), Arc::new(custom)))
+}
+
+fn storage_schema(definition: &Definition, version: &Version) -> Option<Schema> {
+    let stored = definition.spec.versions.iter().find(|stored| stored.storage && stored.name != version.name)?;
+    let raw = stored.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    Schema::from_trusted(raw).ok()
 }
 
 fn kind(definition: &Definition, version: &Version, schema: Schema, custom: &CustomKind) -> Kind {

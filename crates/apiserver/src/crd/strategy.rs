@@ -12,7 +12,8 @@ use crate::object::Object;
 /// Makes a definition from outside one that can be stored: no status of its own, the storage version noted.
 pub(crate) fn prepare_create(definition: &mut Value) {
     definition::default(definition);
-    definition["status"] = json!({"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []});
+    definition["status"] =
+        json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []});
     note_storage_version(definition);
 }
 

@@ -1,5 +1,6 @@
 //! The binding subresource: a scheduler gives a Pod its node.
 
+use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -18,19 +19,24 @@ use crate::{
 /// Answers a POST to `pods/NAME/binding`.
 pub(crate) async fn bind(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
-    let binding = document(&scope.headers, &body)?.value;
-    let binding = scope.admit(Operation::Create, binding).await?;
+    let binding = scope.admit(Operation::Create, read_binding(scope, &body)?).await?;
     bind_pod(scope, &binding).await
 }
 
 /// Answers a POST to `bindings`, the older form, where the binding has the name of the Pod.
 pub(crate) async fn bind_named(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
-    let binding = document(&scope.headers, &body)?.value;
-    let binding = scope.admit(Operation::Create, binding).await?;
+    let binding = scope.admit(Operation::Create, read_binding(scope, &body)?).await?;
     let pods = scope.api.registry().lookup("", "v1", "pods").ok_or_else(ApiError::no_such_path)?;
     let scope = scope.to_object(pods, binding.name());
     bind_pod(&scope, &binding).await
+}
+
+fn read_binding(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
+    let binding = document(&scope.headers, body)?.value;
+    let unreadable =
+        |why| ApiError::bad_request(format!("Binding in version \"v1\" cannot be handled as a Binding: {why}"));
+    Ok(windlass_schema::conform("io.k8s.api.core.v1.Binding", binding).map_err(unreadable)?.object)
 }
 
 async fn bind_pod(scope: &Scope, binding: &Value) -> Result<Response<Body>, ApiError> {

@@ -26,6 +26,9 @@ pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiErr
     if !kind.is_builtin() && found_kind.is_empty() {
         return Err(ApiError::bad_request("Object 'Kind' is missing in the body of the request"));
     }
+    if kind.is_builtin() {
+        check_registered(kind, &found_version, &found_kind)?;
+    }
     if (!found_version.is_empty() || !kind.is_builtin()) && found_version != api_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({found_version}) does not match the expected API version ({api_version})"
@@ -43,6 +46,21 @@ pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiErr
     members.insert("apiVersion".to_owned(), api_version.into());
     members.insert("kind".to_owned(), name.into());
     Ok(())
+}
+
+/// Whether there is such a built-in kind at all, be it the one of the path or not.
+fn check_registered(kind: &Served, found_version: &str, found_kind: &str) -> Result<(), ApiError> {
+    let (api_version, name) = (kind.api_version(), kind.kind().kind.as_str());
+    let found_version = if found_version.is_empty() { &api_version } else { found_version };
+    let found_kind = if found_kind.is_empty() { name } else { found_kind };
+    let (group, version) = found_version.split_once('/').unwrap_or(("", found_version));
+    let is_expected = found_version == api_version && found_kind == name;
+    if is_expected || windlass_schema::builtin().by_kind(group, version, found_kind).is_some() {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "{found_kind} in version {version:?} cannot be handled as a {name}: no kind {found_kind:?} is registered for version {found_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+    )))
 }
 
 /// The object in canonical form, and the paths of the fields that its kind does not have.

@@ -10,6 +10,7 @@ use super::{
     scope::Scope,
     storage,
     update::Changed,
+    versions,
 };
 use crate::{
     ApiError,
@@ -68,9 +69,9 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
 
 async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
-    let transition = Transition { object: &object, old: &Value::Null };
+    versions::fit_storage(&scope.kind, &mut object);
     if scope.options.dry_run {
-        commit::check(scope, transition)?;
+        commit::check(scope, Transition { object: &object, old: &Value::Null })?;
         return match scope.api.store().snapshot().get(&key) {
             Some(entry) => Err(taken(scope, object.name(), Some(entry))),
             None => Ok(object),
@@ -79,6 +80,7 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
     if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
         return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
     }
+    let transition = Transition { object: &object, old: &Value::Null };
     let write = Write::create(&key, storage::encode(&scope.api, &scope.kind, &object).await?);
     match commit::commit(scope, transition, write).await? {
         Outcome::Stored(revision) => {

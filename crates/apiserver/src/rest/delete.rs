@@ -28,10 +28,21 @@ pub(crate) async fn delete(scope: &Scope, request: Request<Body>) -> Result<Resp
     let body = read(request.into_body()).await?;
     let options = options(scope, &body)?;
     let deleted = delete_object(scope, &scope.request.name, &options).await?;
+    warn(scope, &options);
     if !deleted.gone || strategy::rules(&scope.kind).returns_deleted {
         return scope.answer(StatusCode::OK, &deleted.object);
     }
     Ok(crate::codec::respond(StatusCode::OK, &success(scope, &deleted.object), &scope.accept))
+}
+
+/// Jobs keep their Pods unless somebody says otherwise, which surprises people.
+pub(crate) fn warn(scope: &Scope, options: &DeleteOptions) {
+    if (scope.kind.group.as_str(), scope.kind.plural.as_str()) == ("batch", "jobs") && options.propagation.is_none() {
+        scope.warn(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+             propagationPolicy=Orphan to suppress this warning",
+        );
+    }
 }
 
 /// The options in the body or the query.
@@ -101,6 +112,15 @@ async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) 
     let (write, mut object, gone) = match decision {
         Deletion::Pending => return Ok(Some(Deleted { object: live, gone: false })),
         Deletion::Remove => (Write::delete(key, revision), live, true),
+        Deletion::MarkAndRemove(object) if dry_run => return Ok(Some(Deleted { object, gone: true })),
+        Deletion::MarkAndRemove(object) => {
+            let bytes = storage::encode(&scope.api, &scope.kind, &object).await?;
+            match scope.api.store().commit(vec![Write::update(key.as_str(), revision, bytes)]).await {
+                Ok(revision) => (Write::delete(key, revision), object, true),
+                Err(CommitError::Precondition { .. }) => return Ok(None),
+                Err(error) => return Err(storage::store_error(error)),
+            }
+        }
         Deletion::Mark(object) => {
             let bytes = storage::encode(&scope.api, &scope.kind, &object).await?;
             (Write::update(key, revision, bytes), object, false)

@@ -20,6 +20,8 @@ const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) enum Deletion {
     /// The object goes at once.
     Remove,
+    /// The object goes at once, but watchers see first that it was told to: its kind knows grace, and this is none.
+    MarkAndRemove(Value),
     /// The object stays, marked.
     Mark(Value),
     /// Everything was said already.
@@ -44,6 +46,10 @@ pub(crate) fn decide(kind: &Kind, live: &Value, options: &DeleteOptions, now: Ti
         Grace::Seconds(seconds) if seconds > 0 => {
             mark(&mut object, live, seconds, now);
             Deletion::Mark(object)
+        }
+        Grace::Seconds(_) if !waits => {
+            mark(&mut object, live, 0, now);
+            Deletion::MarkAndRemove(object)
         }
         _ if !waits => Deletion::Remove,
         _ => {
@@ -185,8 +191,11 @@ mod tests {
         check("pods", first.clone(), DeleteOptions::default(), Deletion::Pending);
         check("pods", first.clone(), grace(60), Deletion::Pending);
         check("pods", first.clone(), grace(5), Deletion::Mark(marked("2026-01-01T00:00:05Z", 5)));
-        check("pods", first, grace(0), Deletion::Remove);
-        check("pods", json!({"metadata": {}, "spec": {}}), DeleteOptions::default(), Deletion::Remove);
+        check("pods", first, grace(0), Deletion::MarkAndRemove(marked(NOW, 0)));
+        let told = json!({"metadata": {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0}, "spec": {}});
+        let unscheduled = json!({"metadata": {}, "spec": {}});
+        check("pods", unscheduled, DeleteOptions::default(), Deletion::MarkAndRemove(told.clone()));
+        check("pods", told, DeleteOptions::default(), Deletion::Remove);
     }
 
     #[test]

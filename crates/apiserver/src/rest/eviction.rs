@@ -31,9 +31,41 @@ pub(crate) async fn evict(scope: &Scope, request: Request<Body>) -> Result<Respo
     if !is_free_to_go(&pod) {
         spend_budget(scope, &pod, options.dry_run).await?;
     }
+    if !options.dry_run && options.uid.as_ref().is_none_or(|uid| uid == pod.uid()) {
+        tell(scope).await?;
+    }
     delete::delete_admitted(scope, &scope.request.name, &options).await?;
     let success = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
     Ok(respond(StatusCode::CREATED, &success, &scope.accept))
+}
+
+/// Writes into the status of the Pod why it goes, for those who count its failures.
+async fn tell(scope: &Scope) -> Result<(), ApiError> {
+    let key = storage::key(&scope.kind, scope.namespace(), &scope.request.name);
+    for _ in 0..TRIES_MAX {
+        let Some(entry) = scope.api.store().snapshot().get(&key).cloned() else { return Ok(()) };
+        let live = storage::decode(&scope.api, &scope.kind, &entry).await?;
+        let bytes = storage::encode(&scope.api, &scope.kind, &told(live, &scope.now())).await?;
+        match scope.api.store().commit(vec![Write::update(key.as_str(), entry.modified, bytes)]).await {
+            Ok(_) => return Ok(()),
+            Err(CommitError::Precondition { .. }) => {}
+            Err(error) => return Err(storage::store_error(error)),
+        }
+    }
+    Err(ApiError::modified(scope.subject(), &scope.request.name))
+}
+
+/// The Pod with the condition of one that is evicted.
+fn told(mut pod: Value, now: &str) -> Value {
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
+    });
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let others = conditions.filter(|condition| condition["type"] != "DisruptionTarget").cloned();
+    let conditions: Value = others.chain([condition]).collect();
+    pod["status"]["conditions"] = conditions;
+    pod
 }
 
 /// A Pod that serves nobody is evicted without asking.
@@ -115,6 +147,15 @@ fn cause(message: String) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_evicted_pod_says_so_once() {
+        let pod = json!({"status": {"conditions": [{"type": "Ready"}, {"type": "DisruptionTarget", "reason": "old"}]}});
+        let told = told(pod, "now");
+        let conditions = told["status"]["conditions"].as_array().unwrap();
+        assert_eq!(conditions.len(), 2);
+        assert_eq!(conditions[1]["reason"], "EvictionByEvictionAPI");
+    }
 
     #[test]
     fn a_budget_is_spent_and_then_refuses() {

@@ -38,10 +38,10 @@ impl WriteOptions {
         }
         let field_validation = match query.get("fieldValidation") {
             Some("Ignore") => FieldValidation::Ignore,
-            None | Some("Warn") => FieldValidation::Warn,
+            None | Some("" | "Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                errors.push(FieldError::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+                errors.push(FieldError::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]));
                 FieldValidation::Warn
             }
         };
@@ -76,14 +76,11 @@ impl WriteOptions {
 }
 
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldError>) -> bool {
-    let mut dry_run = false;
-    for value in values.filter(|value| !value.is_empty()) {
-        dry_run = true;
-        if value != "All" {
-            errors.push(FieldError::not_supported("dryRun", value, &["All"]));
-        }
+    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    if values.iter().any(|value| *value != "All") {
+        errors.push(FieldError::not_supported("dryRun", json!(values), &["All"]));
     }
-    dry_run
+    !values.is_empty()
 }
 
 /// A 422 about options of the kind `kind`, unless there is nothing wrong.
@@ -224,7 +221,7 @@ impl ListOptions {
                 .and_then(|limit| usize::try_from(limit).ok())
                 .filter(|limit| *limit > 0),
             continue_token: query.get("continue").map(str::to_owned),
-            revision: revision(query)?,
+            revision: if watch { watched_revision(query)? } else { revision(query)? },
             revision_match: match query.get("resourceVersionMatch") {
                 None => None,
                 Some("Exact") => Some(Match::Exact),
@@ -264,18 +261,23 @@ impl ListOptions {
 
     fn watch_errors(&self) -> Vec<FieldError> {
         let field = "resourceVersionMatch";
+        let mut errors = Vec::new();
+        let mut forbid = |why: &str| errors.push(FieldError::forbidden(field, why));
         match (self.initial_events, self.revision_match) {
-            (None, None) | (Some(_), Some(Match::NotOlderThan)) => Vec::new(),
             (None, Some(_)) => {
-                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-                vec![FieldError::forbidden(field, why)]
+                forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
             }
-            (Some(_), None) => {
-                let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-                vec![FieldError::forbidden(field, why)]
-            }
-            (Some(_), Some(Match::Exact)) => vec![FieldError::not_supported(field, "Exact", &["NotOlderThan"])],
+            (Some(_), None) => forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+            _ => {}
         }
+        if self.revision_match == Some(Match::Exact) {
+            errors.push(FieldError::not_supported(field, "Exact", &["NotOlderThan"]));
+        }
+        if self.continue_token.is_some() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(field, why));
+        }
+        errors
     }
 }
 
@@ -293,9 +295,19 @@ pub(crate) fn revision(query: &Query) -> Result<Option<u64>, ApiError> {
     })
 }
 
+/// The same for a watch, which words the error in another way.
+fn watched_revision(query: &Query) -> Result<Option<u64>, ApiError> {
+    revision(query).map_err(|error| {
+        let why = error.message.trim_start_matches("invalid resource version: ").to_owned();
+        ApiError::unsorted(why)
+    })
+}
+
+/// A number of the query; the error is Go's, which does not name the parameter.
 fn number<T: std::str::FromStr>(query: &Query, key: &str) -> Result<Option<T>, ApiError> {
     let parse = |text: &str| {
-        text.parse().map_err(|_| ApiError::bad_request(format!("the parameter {key} is not a number: {text:?}")))
+        let why = || format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
+        text.parse().map_err(|_| ApiError::bad_request(why()))
     };
     query.get(key).map(parse).transpose()
 }

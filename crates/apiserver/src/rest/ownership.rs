@@ -57,6 +57,25 @@ fn manager_name(scope: &Scope) -> String {
     }
 }
 
+/// The error for what a configuration makes and its kind cannot hold; Kubernetes takes it for a fault of its own.
+pub(crate) fn unlike(scope: &Scope, config: &Value, error: &ApiError) -> ApiError {
+    let why = error.message.split_once(": ").map_or(error.message.as_str(), |(_, why)| why);
+    let kind = full_kind(scope);
+    ApiError::unsorted(format!(
+        "failed to convert new object ({}) to proper version: unable to convert unstructured object to {kind}: {why}",
+        described(scope, config)
+    ))
+}
+
+/// A configuration by its place and kind.
+fn described(scope: &Scope, config: &Value) -> String {
+    format!("{}/{}; {}", config.namespace(), config.name(), full_kind(scope))
+}
+
+fn full_kind(scope: &Scope) -> String {
+    format!("{}/{}, Kind={}", scope.kind.group, scope.kind.version, scope.kind.kind().kind)
+}
+
 fn apply_error(scope: &Scope, config: &Value, error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
@@ -74,10 +93,9 @@ fn apply_error(scope: &Scope, config: &Value, error: ApplyError) -> ApiError {
                 [one] => one.clone(),
                 many => format!("errors:\n  {}", many.join("\n  ")),
             };
-            let (namespace, name, kind) = (config.namespace(), config.name(), &scope.kind.kind().kind);
-            let version = format!("{}/{}", scope.kind.group, scope.kind.version);
             ApiError::unsorted(format!(
-                "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {problems}"
+                "failed to create typed patch object ({}): {problems}",
+                described(scope, config)
             ))
         }
         ApplyError::Version { .. } | ApplyError::ManagedFields => ApiError::bad_request(error.to_string()),

@@ -57,6 +57,7 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
     if let Patch::Apply(config) = patch {
         let mut object = ownership::apply(scope, live, config)?;
         update::check_name(scope, &object)?;
+        conform::read(&scope.kind, object.clone()).map_err(|error| ownership::unlike(scope, config, &error))?;
         if object.resource_version().is_empty()
             && let Some(live) = live
         {
@@ -65,10 +66,31 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
         return Ok(Changed { object, owned: true });
     }
     let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
-    let object = plain(scope, patch, live)?;
+    let mut object = plain(scope, patch, live)?;
+    typed(scope, patch, &mut object)?;
     let object = readable(scope, object).map_err(|error| unreadable(&error))?;
-    update::check_name(scope, &object)?;
+    update::check_own_name(scope, &object)?;
     Ok(Changed { object, owned: false })
+}
+
+/// What a patch of a built-in object may say of its kind: a strategic one what it likes, since it is made into the
+/// struct at hand; of the others the version must be left, or nobody knows what the fields are.
+fn typed(scope: &Scope, patch: &Patch, object: &mut Value) -> Result<(), ApiError> {
+    if !scope.kind.is_builtin() {
+        return Ok(());
+    }
+    if matches!(patch, Patch::Strategic(_)) {
+        let wrong =
+            ["apiVersion", "kind"].into_iter().find(|name| !object[*name].is_string() && !object[*name].is_null());
+        if let Some(wrong) = wrong {
+            return Err(unreadable(&ApiError::bad_request(format!("{wrong}: cannot convert it to string"))));
+        }
+        object["apiVersion"] = scope.kind.api_version().into();
+        object["kind"] = scope.kind.kind().kind.as_str().into();
+    } else if object.get("apiVersion").is_none_or(|version| version.is_null() || version == "") {
+        return Err(update::nameless(scope));
+    }
+    Ok(())
 }
 
 /// The patched object as one of its kind.
@@ -138,14 +160,20 @@ fn configuration(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
     let document = yaml(body)?;
     // Fields that the kind does not have are left for the merge to refuse, whatever validation the client asks for.
     input::report(scope, document.duplicates)?;
-    let mut config = document.value;
-    conform::check_kind(&scope.kind, &mut config)?;
+    let config = document.value;
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version != scope.kind.api_version() || kind != scope.kind.kind().kind {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        return Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+    }
     Ok(config)
 }
 
 pub(crate) fn patch_error(error: PatchError) -> ApiError {
     match error {
         PatchError::Malformed(_) => ApiError::bad_request(error.to_string()),
+        PatchError::Senseless(why) => ApiError::unsorted(why),
         PatchError::TooManyOperations { .. } => {
             let mut refused = ApiError::too_large(0);
             refused.message = format!("Request entity too large: {error}");

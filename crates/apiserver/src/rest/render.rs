@@ -27,14 +27,39 @@ pub(crate) fn list(scope: &Scope, items: Vec<Value>, list_metadata: Value) -> Re
     match &scope.accept.transform {
         Transform::None => {
             let items = items.into_iter().map(|item| bare(scope, item)).collect();
-            Ok(as_list(&scope.kind.list_kind, &scope.kind.api_version(), list_metadata, items))
+            let metadata = whole(scope, list_metadata);
+            Ok(as_list(&scope.kind.list_kind, &scope.kind.api_version(), metadata, items))
         }
-        Transform::Metadata(version) | Transform::MetadataList(version) => {
+        Transform::Metadata(_) => Err(ApiError::not_acceptable_form(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_list_type(scope)
+        ))),
+        Transform::MetadataList(version) => {
             let items = items.iter().map(|item| metadata(item, version)).collect();
             Ok(as_list("PartialObjectMetadataList", &format!("meta.k8s.io/{version}"), list_metadata, items))
         }
         Transform::Table(version) => Ok(tabler(scope).table(&items, &list_metadata, options(scope, version)?)),
     }
+}
+
+/// The Go type of a list, by which errors name it.
+fn go_list_type(scope: &Scope) -> String {
+    if !scope.kind.is_builtin() {
+        return "*unstructured.UnstructuredList".to_owned();
+    }
+    let package = match scope.kind.group.as_str() {
+        "" | "events.k8s.io" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    };
+    format!("*{package}.{}", scope.kind.list_kind)
+}
+
+/// The metadata of a list of whole objects: lists of custom ones say that there is no next page.
+pub(super) fn whole(scope: &Scope, mut metadata: Value) -> Value {
+    if !scope.kind.is_builtin() && metadata["continue"].is_null() {
+        metadata["continue"] = "".into();
+    }
+    metadata
 }
 
 /// The object of a watch event; only the first table of a stream has headings.

@@ -18,6 +18,12 @@ use crate::{
     strategy::Part,
 };
 
+/// Built-in kinds that have a successor, and what is said to those who use them.
+const DEPRECATED: [(&str, &str, &str); 2] = [
+    ("", "componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("", "endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
+
 /// Answers a request inside of the resource tree.
 pub(crate) async fn handle(
     api: &Api,
@@ -41,6 +47,11 @@ pub(crate) async fn handle(
         warnings: Mutex::default(),
     };
     check_namespace(&scope)?;
+    if let Some((_, _, warning)) = DEPRECATED.iter().find(|(group, plural, _)| {
+        scope.kind.is_builtin() && scope.kind.group == *group && scope.kind.plural == *plural
+    }) {
+        scope.warn(*warning);
+    }
     if let Some(warning) = scope.kind.custom().and_then(|custom| custom.warning.as_ref()) {
         scope.warn(warning);
     }

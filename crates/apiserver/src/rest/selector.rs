@@ -204,6 +204,9 @@ impl FieldSelector {
                     term.path
                 )))
             }
+            Some(term) if kind.kind == "Job" => {
+                Err(ApiError::bad_request(format!("field label {:?} not supported for Job", term.path)))
+            }
             Some(term) => Err(ApiError::bad_request(format!("field label not supported: {}", term.path))),
         }
     }

@@ -12,6 +12,7 @@ use windlass_store::{Entry, Revision};
 use super::{
     list::{self, Page},
     options::ListOptions,
+    render,
     scope::Scope,
     splice::{bare_with_version, with_version},
     versions::is_stored_as_shown,
@@ -72,7 +73,7 @@ fn head(scope: &Scope) -> Vec<u8> {
 
 fn respond(scope: &Scope, page: Page<Stored>, head: Option<Vec<u8>>) -> Response<Body> {
     let (list_kind, api_version) = (&scope.kind.list_kind, scope.kind.api_version());
-    let metadata = page.metadata();
+    let metadata = render::whole(scope, page.metadata());
     let opening =
         format!("{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[");
     let pieces = Pieces { opening: Some(opening), items: page.items.into(), head, is_first: true };

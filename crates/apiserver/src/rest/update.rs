@@ -67,16 +67,26 @@ pub(super) fn check_name(scope: &Scope, object: &Value) -> Result<(), ApiError> 
             format!("the namespace of the object ({found}) does not match the namespace on the request ({wanted})");
         return Err(ApiError::bad_request(why));
     }
+    check_own_name(scope, object)
+}
+
+/// The same of the name alone; the namespace of a patched object is looked at later.
+pub(super) fn check_own_name(scope: &Scope, object: &Value) -> Result<(), ApiError> {
     let (found, wanted) = (object.name(), scope.request.name.as_str());
     if found == wanted {
         return Ok(());
     }
     if found.is_empty() {
-        let why = "was undeterminable: name must be provided";
-        return Err(ApiError::bad_request(format!("the name of the object ({wanted} based on URL) {why}")));
+        return Err(nameless(scope));
     }
     let why = format!("the name of the object ({found}) does not match the name on the URL ({wanted})");
     Err(ApiError::bad_request(why))
+}
+
+/// The error for an object without a name.
+pub(super) fn nameless(scope: &Scope) -> ApiError {
+    let why = "was undeterminable: name must be provided";
+    ApiError::bad_request(format!("the name of the object ({} based on URL) {why}", scope.request.name))
 }
 
 /// Applies `transform` to the object that the path names.
@@ -159,7 +169,13 @@ async fn update_once(
 
 /// The client may name the version that it means; some kinds insist on it.
 fn check_version(scope: &Scope, object: &Value, live: &Value) -> Result<(), ApiError> {
-    match object.resource_version() {
+    let version = object.resource_version();
+    let number = version.parse::<u64>();
+    if !version.is_empty() && (number.is_err() || version.starts_with('+')) {
+        let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(ApiError::unsorted(why));
+    }
+    match if number == Ok(0) { "" } else { version } {
         "" if strategy::rules(&scope.kind).unconditional_update => Ok(()),
         "" => {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
@@ -181,11 +197,12 @@ async fn store(
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
-    let transition = Transition { object: &object, old: live };
+    versions::fit_storage(&scope.kind, &mut object);
     if scope.options.dry_run {
-        commit::check(scope, transition)?;
+        commit::check(scope, Transition { object: &object, old: live })?;
         return Ok(Some(object));
     }
+    let transition = Transition { object: &object, old: live };
     // Writing an object again moves it to the version that is stored now.
     if object == *live && !versions::is_outdated(&scope.kind, &entry.value) && !goes {
         return Ok(Some(object));

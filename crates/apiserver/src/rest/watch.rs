@@ -138,7 +138,7 @@ impl Stream {
         if self.options.initial_events == Some(true) && self.options.bookmarks {
             let mut bookmark = self.bookmark(snapshot.revision());
             bookmark["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-            self.add("BOOKMARK", &bookmark);
+            self.push("BOOKMARK", bookmark)?;
         }
         Ok(())
     }
@@ -288,16 +288,26 @@ impl Stream {
         self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
         if let Some(revision) = self.watch.progress().filter(|_| self.options.bookmarks) {
             let bookmark = self.bookmark(revision);
-            self.add("BOOKMARK", &bookmark);
+            if let Err(error) = self.push("BOOKMARK", bookmark) {
+                self.fail(&error);
+            }
         }
     }
 
+    /// An object with nothing but a version: for built-in kinds, what Go makes of one.
     fn bookmark(&self, revision: Revision) -> Value {
-        json!({
-            "kind": self.scope.kind.kind().kind,
-            "apiVersion": self.scope.kind.api_version(),
-            "metadata": { "resourceVersion": revision.to_string(), "creationTimestamp": null },
-        })
+        let kind = &self.scope.kind;
+        let mut bookmark = json!({
+            "kind": kind.kind().kind,
+            "apiVersion": kind.api_version(),
+            "metadata": { "resourceVersion": revision.to_string() },
+        });
+        if kind.is_builtin()
+            && let Ok(conformed) = windlass_schema::conform(&kind.definition, bookmark.clone())
+        {
+            bookmark = conformed.object;
+        }
+        bookmark
     }
 }
 

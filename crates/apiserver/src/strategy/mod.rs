@@ -13,7 +13,7 @@ mod service_ports;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
-use windlass_schema::{FieldError, Kind, validate_builtin, validate_metadata};
+use windlass_schema::{FieldError, Kind, validate_builtin, validate_builtin_status, validate_metadata};
 
 use crate::{
     Api, ApiError, admission,
@@ -46,6 +46,9 @@ pub(crate) fn reset_fields<'a>(kind: &Kind, subresource: &str) -> &'a [&'a str] 
 pub(crate) fn expand(kind: &Kind, object: &mut Value) {
     if is(kind, "", "Secret") {
         secret::encode_string_data(object);
+    }
+    if is(kind, "", "Pod") {
+        pod::align_addresses(object);
     }
 }
 
@@ -122,7 +125,8 @@ pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Val
         Part::Object => validate_builtin(kind, object, old),
         // These change what else may not change in a Pod.
         Part::EphemeralContainers | Part::Resize => validate_builtin(kind, object, None),
-        Part::Status | Part::Finalize | Part::Approval | Part::Binding => validate_metadata(kind, object, old),
+        Part::Status => validate_builtin_status(kind, object, old),
+        Part::Finalize | Part::Approval | Part::Binding => validate_metadata(kind, object, old),
     };
     if part == Part::Object && is(kind, DEFINITIONS, "CustomResourceDefinition") {
         errors.extend(match old {

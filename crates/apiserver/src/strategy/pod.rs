@@ -17,6 +17,21 @@ pub(super) fn prepare_create(object: &mut Value) {
     }
 }
 
+/// Addresses are one list, of which the first is also told by itself; where the two differ, the single one counts.
+pub(super) fn align_addresses(object: &mut Value) {
+    let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
+    for (one, all) in [("podIP", "podIPs"), ("hostIP", "hostIPs")] {
+        let first = status.get(all).and_then(|list| list.get(0)?.get("ip")).cloned();
+        match (status.get(one).cloned(), first) {
+            (Some(address), first) if first.as_ref() != Some(&address) => {
+                status.insert(all.to_owned(), json!([{ "ip": address }]));
+            }
+            (None, Some(first)) => drop(status.insert(one.to_owned(), first)),
+            _ => {}
+        }
+    }
+}
+
 /// How long the Pod may take: nobody runs one without a node or one that is done.
 pub(super) fn grace_seconds(live: &Value, asked: Option<i64>) -> i64 {
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

@@ -62,6 +62,9 @@ impl<S: Shape> Shape for ObjectShape<S> {
             (Self::Metadata(Metadata::Whole), "finalizers") => Some(Self::Metadata(Metadata::Finalizers)),
             (Self::Metadata(Metadata::Whole), "ownerReferences") => Some(Self::Metadata(Metadata::Owners)),
             (Self::Metadata(Metadata::Strings), _) => Some(Self::Metadata(Metadata::Text)),
+            (Self::Metadata(Metadata::Whole), "name" | "namespace" | "generateName" | "resourceVersion" | "uid") => {
+                Some(Self::Metadata(Metadata::Text))
+            }
             (Self::Metadata(_), _) => Some(Self::Metadata(Metadata::Single)),
             (Self::Inside(shape), _) => shape.field(name).map(Self::Inside),
         }

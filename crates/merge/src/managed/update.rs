@@ -7,13 +7,15 @@ use super::write::{ConvertError, Write};
 use super::{cap, transfer};
 use crate::order;
 use crate::shape::Shape;
+use crate::typed::is_identified;
 
 /// Records in `new` who owns what after it replaced `live` (`None`: after it was created).
 ///
 /// *Guarantees.* The manager gets the fields that changed and keeps what it had; others lose fields that changed or
 /// went; entries without fields go; the time of an entry changes only with its content. `managedFields` that the client
 /// sends back are honoured, `[]` and `[{}]` discard all, and broken ones count as not sent. An object that exists
-/// without entries is not tracked until somebody applies to it.
+/// without entries is not tracked until somebody applies to it, nor is one with an item of a list that its keys do not
+/// identify.
 ///
 /// # Errors
 /// An entry is of another version and the object cannot be converted to it; `new` is then without `managedFields`.
@@ -21,6 +23,10 @@ pub fn update<S: Shape>(write: &Write<'_, S>, live: Option<&Value>, new: &mut Va
     let sent = take_managed_fields(new);
     let mut managers = managers_before(write, live, sent.as_ref());
     if managers.is_empty() && live.is_some_and(exists) {
+        return Ok(());
+    }
+    if !is_identified(new, Some(&write.view(new).shape)) {
+        // Nobody can say which item is whose: nothing is tracked, as in Kubernetes.
         return Ok(());
     }
     let live = live.map_or_else(|| Value::Object(Map::new()), without_managed_fields);

@@ -20,6 +20,10 @@ pub enum PatchError {
         /// The JSON pointer of the test.
         path: String,
     },
+    /// A directive of a strategic patch that means nothing where it stands. Kubernetes takes it for a fault of its own
+    /// (500).
+    #[error("{0}")]
+    Senseless(String),
     /// The patch does not fit what it is applied to (422).
     #[error("{0}")]
     Inapplicable(String),

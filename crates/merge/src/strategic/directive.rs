@@ -34,7 +34,28 @@ pub(super) fn patch_of(members: &Map<String, Value>) -> Result<Option<Patch>, Pa
         Some(Value::String(directive)) if directive == "replace" => Ok(Some(Patch::Replace)),
         Some(Value::String(directive)) if directive == "delete" => Ok(Some(Patch::Delete)),
         Some(Value::String(directive)) if directive == "merge" => Ok(Some(Patch::Merge)),
-        Some(other) => Err(malformed(format!("$patch must be replace, delete or merge, not {other}"))),
+        Some(_) => Err(unknown(members)),
+    }
+}
+
+/// The error for a `$patch` that means nothing in this map.
+pub(super) fn unknown(members: &Map<String, Value>) -> PatchError {
+    let directive = members.get(PATCH).map(go_text).unwrap_or_default();
+    let members = go_text(&Value::Object(members.clone()));
+    PatchError::Senseless(format!("unknown patch type: {directive} in map: {members}"))
+}
+
+/// A value as Go prints it, which is how clients know these errors.
+pub(super) fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| format!("{name}:{}", go_text(value)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::directive::{Patch, malformed, patch_of, stored_items, stored_members};
+use super::directive::{Patch, go_text, patch_of, stored_items, stored_members};
 use super::map::merge_map;
 use super::sequence;
 use crate::order::Ordered;
@@ -54,7 +54,10 @@ fn merge_maps<S: Shape>(
             Some(Patch::Delete) => {
                 gone.insert(Ordered(key_value(item, key)?));
             }
-            Some(Patch::Merge) => return Err(malformed("$patch: merge is not supported for items of a list")),
+            Some(Patch::Merge) => {
+                let why = "merging lists cannot yet be specified in the patch";
+                return Err(PatchError::Senseless(why.to_owned()));
+            }
         }
     }
     if replace {
@@ -93,7 +96,7 @@ fn merge_items<S: Shape>(
 
 fn key_value<'i>(item: &'i Map<String, Value>, key: &str) -> Result<&'i Value, PatchError> {
     item.get(key).ok_or_else(|| {
-        let item = Value::Object(item.clone());
-        malformed(format!("map: {item} does not contain declared merge key: {key}"))
+        let item = go_text(&Value::Object(item.clone()));
+        PatchError::Senseless(format!("map: {item} does not contain declared merge key: {key}"))
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::directive::{
-    Name, PATCH, Patch, RETAIN_KEYS, malformed, name_of, patch_of, stored, stored_items, stored_members,
+    Name, PATCH, Patch, RETAIN_KEYS, malformed, name_of, patch_of, stored, stored_items, stored_members, unknown,
 };
 use super::{list, sequence};
 use crate::order::Ordered;
@@ -15,11 +15,11 @@ use crate::shape::{PatchStrategy, Shape};
 /// Applies a strategic merge patch.
 ///
 /// Lists that the type merges are merged by their merge key, or as sets of scalars; other lists, and all where no shape
-/// is known, are replaced. Directives: `$patch: replace|delete|merge` in maps and list items, `$retainKeys` in maps,
+/// is known, are replaced. Directives: `$patch: replace|delete` in maps and list items, `$retainKeys` in maps,
 /// `$deleteFromPrimitiveList/NAME` and `$setElementOrder/NAME` beside the list NAME.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] for a directive that cannot be followed, [`PatchError::Inapplicable`] where a list cannot be
+/// [`PatchError::Malformed`] or [`PatchError::Senseless`] for a directive that cannot be followed, [`PatchError::Inapplicable`] where a list cannot be
 /// merged.
 pub fn apply<S: Shape>(original: &Value, patch: &Value, shape: Option<&S>) -> Result<Value, PatchError> {
     let patch = patch.as_object().ok_or_else(|| malformed("a strategic merge patch must be an object"))?;
@@ -35,7 +35,8 @@ pub(super) fn merge_map<S: Shape>(
     match patch_of(patch)? {
         Some(Patch::Replace) => return Ok(stored_members(patch)),
         Some(Patch::Delete) => return Ok(Map::new()),
-        Some(Patch::Merge) | None => {}
+        Some(Patch::Merge) => return Err(unknown(patch)),
+        None => {}
     }
     let mut merged = original.clone();
     retain_keys(&mut merged, patch)?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::item::{ItemError, identity};
 use crate::path::{PathElement, path_text};
-use crate::shape::{ListType, MapType, Member, Shape, ValueType};
+use crate::shape::{ListType, Member, Shape, ValueType};
 
 /// A place where a configuration does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn walk<S: Shape>(value: &Value, shape: &S, path: &mut Vec<PathElement>, problem
         Value::Object(members) => {
             for (name, value) in members {
                 path.push(PathElement::field(name));
-                if shape.membership(name) == Member::Undeclared && shape.map_type() == MapType::Granular {
+                if shape.membership(name) == Member::Undeclared {
                     problems.push(Problem { path: path_text(path), cause: Cause::Undeclared });
                 } else if let Some(shape) = shape.field(name) {
                     walk(value, &shape, path, problems);
@@ -77,13 +77,15 @@ fn walk_items<S: Shape>(items: &[Value], shape: &S, path: &mut Vec<PathElement>,
         let element = match identity(item, shape) {
             Ok(element) => element,
             Err(cause) => {
-                path.push(PathElement::Index(index));
                 if shape.list_type() != ListType::Atomic {
-                    problems.push(Problem { path: path_text(path), cause: cause.into() });
+                    // Without an identity it has no path of its own: the list is named, and the position.
+                    problems
+                        .push(Problem { path: format!("{}: element {index}", path_text(path)), cause: cause.into() });
                 } else if let Some(shape) = &item_shape {
+                    path.push(PathElement::Index(index));
                     walk(item, shape, path, problems);
+                    path.pop();
                 }
-                path.pop();
                 continue;
             }
         };

@@ -9,10 +9,12 @@ use crate::shape::{ListType, Shape};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
     /// Items of a list with keys are maps.
-    #[error("an item of a list with keys must be an object")]
+    #[error("associative list with keys may not have non-map elements")]
     NotMap,
     /// None of the keys is given or has a default.
-    #[error("the item has none of the keys {}", .0.join(", "))]
+    #[error(
+        "associative list with keys has an element that omits all key fields {0:?} (and doesn't have default values for any key fields)"
+    )]
     NoKey(Vec<String>),
     /// Items of a set are scalars.
     #[error("an item of a set must be a string, number or boolean")]

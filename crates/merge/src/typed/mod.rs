@@ -13,4 +13,4 @@ pub use item::ItemError;
 pub use merge::merge;
 pub use remove::remove_items;
 
-pub(crate) use node::{Node, node};
+pub(crate) use node::{Node, is_identified, node};

@@ -37,6 +37,24 @@ pub(crate) fn node<'a, S: Shape>(value: &'a Value, shape: Option<&S>) -> Node<'a
     }
 }
 
+/// Whether every item of every associative list has an identity.
+///
+/// Lists are looked into only as far as they are taken apart; where one is not, it is one field.
+pub(crate) fn is_identified<S: Shape>(value: &Value, shape: Option<&S>) -> bool {
+    let Some(shape) = shape else { return true };
+    match value {
+        Value::Object(members) if shape.map_type() != MapType::Atomic => members.iter().all(|(name, value)| {
+            let is_nested = value.is_object() || value.is_array();
+            !is_nested || is_identified(value, shape.field(name).as_ref())
+        }),
+        Value::Array(items) if shape.list_type() != ListType::Atomic => {
+            let item_shape = shape.item();
+            items.iter().all(|item| identity(item, shape).is_ok() && is_identified(item, item_shape.as_ref()))
+        }
+        _ => true,
+    }
+}
+
 impl<'a> Items<'a> {
     fn of<S: Shape>(items: &'a [Value], list: &S) -> Option<Self> {
         if list.list_type() == ListType::Atomic {

@@ -115,7 +115,7 @@ fn a_configuration_that_does_not_fit_is_refused() {
         (json!({"metadata": {"label": {}}}), ".metadata.label: field not declared in schema"),
         (json!({"spec": {"tags": ["a", "a"]}}), "duplicate entries for key [=\"a\"]"),
         (json!({"metadata": {"finalizers": ["a", "a"]}}), ".metadata.finalizers: duplicate entries"),
-        (json!({"spec": {"containers": [{"image": "1"}]}}), "none of the keys name"),
+        (json!({"spec": {"containers": [{"image": "1"}]}}), "omits all key fields"),
         (json!({"metadata": {"managedFields": []}}), "metadata.managedFields must be nil"),
         (json!({"apiVersion": "v2"}), "the configuration is of version \"v2\", the request of \"v1\""),
     ];

@@ -17,6 +17,7 @@ fn check_failure(target: Value, patch: Value, expect: &str) {
         PatchError::TooManyOperations { .. } => "too many",
         PatchError::TestFailed { .. } => "test failed",
         PatchError::Inapplicable(_) => "inapplicable",
+        PatchError::Senseless(_) => "senseless",
     };
     assert_eq!(kind, expect, "{patch} on {target}: {error}");
     assert_eq!(patched, target, "a patch that fails changes nothing");

@@ -107,11 +107,16 @@ fn what_cannot_be_applied_is_named() {
     );
     check_problems(
         json!({"containers": [{"image": "1"}]}),
-        &[".spec.containers[0]: the item has none of the keys name"],
+        &[
+            ".spec.containers: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
+        ],
     );
     check_problems(
         json!({"containers": ["a"]}),
-        &[".spec.containers[0]: an item of a list with keys must be an object"],
+        &[".spec.containers: element 0: associative list with keys may not have non-map elements"],
     );
-    check_problems(json!({"tags": [null]}), &[".spec.tags[0]: an item of a set must be a string, number or boolean"]);
+    check_problems(
+        json!({"tags": [null]}),
+        &[".spec.tags: element 0: an item of a set must be a string, number or boolean"],
+    );
 }

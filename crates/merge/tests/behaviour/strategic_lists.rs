@@ -116,10 +116,16 @@ fn nothing_of_a_patch_is_left_in_what_it_creates() {
 #[test]
 fn lists_that_cannot_be_merged_are_refused() {
     let live = json!({"containers": [{"name": "a"}], "tags": ["a"]});
-    let malformed = [
+    let senseless = [
         json!({"containers": [{"image": "1"}]}),
         json!({"containers": [{"$patch": "delete"}]}),
         json!({"containers": [{"name": "a", "$patch": "merge"}]}),
+    ];
+    for patch in senseless {
+        let patched = apply(&live, &patch);
+        assert!(matches!(patched, Err(PatchError::Senseless(_))), "{patch}: {patched:?}");
+    }
+    let malformed = [
         json!({"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}),
         json!({"$setElementOrder/tags": ["b", "a"], "tags": ["a", "b"]}),
         json!({"$setElementOrder/tags": "a"}),

@@ -41,6 +41,48 @@ fn wrong_types_are_worded_as_go_words_them() {
 }
 
 #[test]
+fn of_several_errors_the_one_is_told_that_go_tells() {
+    let check = |definition: &str, object: Value, expect: &str| {
+        assert_eq!(conform(definition, object).unwrap_err().to_string(), expect);
+    };
+    // The first by name, whatever the order of the fields in the struct is.
+    check(
+        DEPLOYMENT,
+        json!({"spec": {"minReadySeconds": "1", "replicas": "3", "template": {"spec": {"containers": [{"args": [true]}]}}}}),
+        "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.minReadySeconds of type int32",
+    );
+    // A type that decodes itself ends the decoding, and is told instead of what was noted before.
+    check(
+        POD,
+        json!({"metadata": {"labels": {"a": 1}}, "spec": {"containers": [{"resources": {"limits": {"cpu": true}}}]}}),
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+    );
+    check(
+        "io.k8s.api.policy.v1.PodDisruptionBudget",
+        json!({"spec": {"minAvailable": []}}),
+        "json: cannot unmarshal array into Go struct field PodDisruptionBudgetSpec.spec.minAvailable of type int32",
+    );
+}
+
+#[test]
+fn bytes_may_be_numbers_or_nothing() {
+    const SECRET: &str = "io.k8s.api.core.v1.Secret";
+    let conformed = conform(SECRET, json!({"data": {"a": [1, 2], "b": [], "c": null, "d": "eA=="}})).unwrap();
+    assert_eq!(conformed.object["data"], json!({"a": "AQI=", "b": "", "c": "", "d": "eA=="}));
+    let wrong = conform(SECRET, json!({"data": {"a": 7}})).unwrap_err().to_string();
+    assert_eq!(wrong, "json: cannot unmarshal number into Go struct field Secret.data of type []uint8");
+}
+
+#[test]
+fn an_empty_list_is_nothing_unless_json_is_stored() {
+    let role = conform("io.k8s.api.rbac.v1.Role", json!({"rules": []})).unwrap().object;
+    assert_eq!(role["rules"], Value::Null);
+    let definition = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+    let definition = conform(definition, json!({"status": {"storedVersions": []}})).unwrap().object;
+    assert_eq!(definition["status"]["storedVersions"], json!([]));
+}
+
+#[test]
 fn unknown_fields_are_named_with_their_index() {
     let object = json!({
         "apiVersion": "v1", "kind": "Pod", "nonsense": 1,

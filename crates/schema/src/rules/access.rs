@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::cursor::{At, one_of, required};
+use super::cursor::{At, named, one_of, required};
 use crate::{FieldError, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -55,10 +55,12 @@ pub(super) fn binding(binding: &At<'_>, old: Option<&At<'_>>, is_namespaced: boo
 }
 
 fn check_subject(subject: &At<'_>, is_namespaced: bool, errors: &mut Vec<FieldError>) {
-    required(&subject.member("name"), errors);
+    let name = subject.member("name");
+    required(&name, errors);
     let (kind, group) = (subject.member("kind"), subject.member("apiGroup"));
     match kind.text() {
         "ServiceAccount" => {
+            named(&name, names::subdomain, errors);
             let namespace = subject.member("namespace");
             if !is_namespaced && namespace.is_absent() {
                 errors.push(namespace.missing(""));

@@ -1,14 +1,14 @@
 //! Kinds with few rules.
 
 use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
-use super::{admission, limits, quota, selector};
+use super::{admission, autoscaler, limits, quota, selector};
 use crate::{FieldError, Kind, names};
 
 pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("networking.k8s.io", "Ingress") => ingress(new, errors),
         ("networking.k8s.io", "NetworkPolicy") => network_policy(new, errors),
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(new, errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler(new, old, errors),
         ("policy", "PodDisruptionBudget") => disruption_budget(new, errors),
         ("scheduling.k8s.io", "PriorityClass") => priority_class(new, old, errors),
         ("coordination.k8s.io", "Lease") => lease(new, errors),
@@ -85,28 +85,9 @@ fn network_policy(object: &At<'_>, errors: &mut Vec<FieldError>) {
     }
     for rule in spec.member("ingress").items().chain(spec.member("egress").items()) {
         for entry in rule.member("ports").items() {
-            one_of(&entry.member("protocol"), &["SCTP", "TCP", "UDP"], errors);
+            one_of(&entry.member("protocol"), &["TCP", "UDP", "SCTP"], errors);
             super::cursor::port_or_name(&entry.member("port"), errors);
         }
-    }
-}
-
-fn autoscaler(object: &At<'_>, errors: &mut Vec<FieldError>) {
-    let spec = object.member("spec");
-    let (min, max) = (spec.member("minReplicas"), spec.member("maxReplicas"));
-    if min.int().is_some_and(|min| min < 1) {
-        errors.push(min.invalid("must be greater than or equal to 1"));
-    }
-    match max.int().unwrap_or_default() {
-        0 => errors.push(max.missing("must be set and greater than 0")),
-        count if count < 0 => errors.push(max.invalid("must be greater than or equal to 1")),
-        _ => {}
-    }
-    if min.int().is_some_and(|min| max.int().unwrap_or_default() < min) {
-        errors.push(max.invalid("must be greater than or equal to `minReplicas`"));
-    }
-    for name in ["kind", "name"] {
-        required(&spec.member("scaleTargetRef").member(name), errors);
     }
 }
 

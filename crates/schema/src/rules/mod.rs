@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod admission_policy;
+mod autoscaler;
 mod batch;
 mod cursor;
 mod data;
@@ -59,6 +60,18 @@ pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Fi
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => access::role(&new, kind.namespaced, &mut errors),
         ("rbac.authorization.k8s.io", _) => access::binding(&new, old, kind.namespaced, &mut errors),
         _ => kinds::check(kind, &new, old, &mut errors),
+    }
+    errors
+}
+
+/// Checks an object of a built-in kind of which only the status was written.
+pub fn validate_builtin_status(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = validate_metadata(kind, new, old);
+    let new = At::root(new);
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Service") => service::balancer(&new, &mut errors),
+        ("", "Pod") => pod::addresses(&new, &mut errors),
+        _ => {}
     }
     errors
 }

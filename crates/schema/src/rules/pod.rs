@@ -14,6 +14,16 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
+/// The addresses that a node reports.
+pub(super) fn addresses(pod: &At<'_>, errors: &mut Vec<FieldError>) {
+    for list in ["podIPs", "hostIPs"] {
+        pod.member("status").member(list).items().for_each(|entry| {
+            // The item is named, not its member.
+            super::service::ip(&At { path: entry.path.clone(), value: entry.member("ip").value }, errors);
+        });
+    }
+}
+
 pub(super) fn pod(pod: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let pod_spec = pod.member("spec");
     spec(&pod_spec, errors);

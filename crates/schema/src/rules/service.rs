@@ -36,8 +36,37 @@ pub(super) fn service(service: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<F
     one_of(&spec.member("internalTrafficPolicy"), &["Cluster", "Local"], errors);
     one_of(&spec.member("externalTrafficPolicy"), &["Cluster", "Local"], errors);
     one_of(&spec.member("ipFamilyPolicy"), &["PreferDualStack", "RequireDualStack", "SingleStack"], errors);
+    for family in spec.member("ipFamilies").items() {
+        if !["IPv4", "IPv6"].contains(&family.text()) {
+            errors.push(FieldError::not_supported(family.path.clone(), family.text(), &["IPv4", "IPv6"]));
+        }
+    }
+    balancer(service, errors);
     if let Some(old) = old.filter(|_| !is_external) {
         keep_address(&spec, &old.member("spec"), errors);
+    }
+}
+
+/// What a load balancer reports, of which there is one only for Services that ask for it.
+pub(super) fn balancer(service: &At<'_>, errors: &mut Vec<FieldError>) {
+    let ingress = service.at("status.loadBalancer.ingress");
+    if service.at("spec.type").text() != "LoadBalancer" && !ingress.is_absent() {
+        return errors.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
+    }
+    for point in ingress.items() {
+        let (address, mode, host) = (point.member("ip"), point.member("ipMode"), point.member("hostname"));
+        if !address.is_absent() {
+            ip(&address, errors);
+        }
+        match (address.is_absent(), mode.value.is_null()) {
+            (false, true) => errors.push(mode.missing("must be specified when `ip` is set")),
+            (true, false) => errors.push(mode.forbidden("may not be specified when `ip` is not set")),
+            _ => one_of(&mode, &["Proxy", "VIP"], errors),
+        }
+        named(&host, names::subdomain, errors);
+        if host.text().parse::<IpAddr>().is_ok() {
+            errors.push(host.invalid("must be a DNS name, not an IP address"));
+        }
     }
 }
 
@@ -122,12 +151,15 @@ pub(super) fn endpoint_slice(slice: &At<'_>, old: Option<&At<'_>>, errors: &mut 
     }
     for entry in slice.member("ports").items() {
         named(&entry.member("name"), names::label, errors);
-        port(&entry.member("port"), errors);
+        let number = entry.member("port");
+        if number.int().is_some_and(|number| !(0..=65_535).contains(&number)) {
+            errors.push(number.invalid("must be between 1 and 65535, inclusive"));
+        }
         one_of(&entry.member("protocol"), &PROTOCOLS, errors);
     }
 }
 
-fn ip(at: &At<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn ip(at: &At<'_>, errors: &mut Vec<FieldError>) {
     if at.text().parse::<IpAddr>().is_err() {
         errors.push(at.invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"));
     }
