@@ -42,7 +42,7 @@ pub(super) fn next_page(first: &Call, answer: &Value) -> Option<Call> {
 /// A list of some of the objects, as it is now or was at the version of another answer.
 pub(super) fn list(kind: &Kind, version: &str, random: &mut StdRng) -> Call {
     let options = [
-        "labelSelector=app+notin+(a)".to_owned(),
+        "labelSelector=story,app+notin+(a)".to_owned(),
         "labelSelector=number+in+(1,3),app".to_owned(),
         "fieldSelector=metadata.namespace%3Ddiff".to_owned(),
         format!("resourceVersion={version}&resourceVersionMatch=Exact"),
@@ -58,7 +58,12 @@ pub(super) fn list(kind: &Kind, version: &str, random: &mut StdRng) -> Call {
 
 /// The end of some of the objects.
 pub(super) fn delete(kind: &Kind, random: &mut StdRng) -> Call {
-    let selectors = ["labelSelector=app%3Da", "labelSelector=app+notin+(a)", "labelSelector=number+in+(1,2,4)", ""];
+    let selectors = [
+        "labelSelector=story,app%3Da",
+        "labelSelector=story,app+notin+(a)",
+        "labelSelector=story,number+in+(1,2,4)",
+        "labelSelector=story",
+    ];
     let fields = ["", "&fieldSelector=metadata.name%3Dnone", "&limit=2", "&fieldSelector=spec.nope%3D1"];
     let (selector, field) = (selectors.choose(random).unwrap_or(&""), fields.choose(random).unwrap_or(&""));
     let mut body = json!({});

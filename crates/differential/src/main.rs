@@ -1,5 +1,6 @@
 //! Random requests to Windlass and to a real kube-apiserver, and whether the two say the same.
 
+mod allowed;
 mod call;
 mod collection;
 mod control_plane;

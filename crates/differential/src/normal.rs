@@ -26,6 +26,10 @@ const FREE: [&str; 15] = [
     "expirationTimestamp",
 ];
 
+/// The label of what a server itself creates at its start. It has managed fields in Kubernetes and none in Windlass:
+/// nobody applies to it, and leaving them out makes the start quicker.
+const OWN: &str = "kubernetes.io/bootstrapping";
+
 /// How two answers differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
@@ -35,8 +39,8 @@ pub(super) struct Difference {
     pub(super) windlass: String,
 }
 
-/// The first difference of two answers, the graver ones first.
-pub(super) fn compare(kubernetes: &Answer, windlass: &Answer) -> Option<Difference> {
+/// The first difference of two answers, the graver ones first; fields with an `ignored` name are no difference.
+pub(super) fn compare(kubernetes: &Answer, windlass: &Answer, ignored: &[String]) -> Option<Difference> {
     let differ = |place: &str, left: String, right: String| {
         (left != right).then(|| Difference { place: place.to_owned(), kubernetes: left, windlass: right })
     };
@@ -44,7 +48,7 @@ pub(super) fn compare(kubernetes: &Answer, windlass: &Answer) -> Option<Differen
     if kubernetes.code != windlass.code {
         return differ("(code)", say(kubernetes), say(windlass));
     }
-    let (left, right) = (normal(&kubernetes.body), normal(&windlass.body));
+    let (left, right) = (normal(&kubernetes.body, ignored), normal(&windlass.body, ignored));
     if kubernetes.code >= 400 {
         return failure(&left, &right);
     }
@@ -112,28 +116,56 @@ fn message(answer: &Answer) -> String {
 }
 
 /// The document without what servers are free in.
-fn normal(value: &Value) -> Value {
+fn normal(value: &Value, ignored: &[String]) -> Value {
     match value {
         Value::Object(map) => {
             let field = |(name, value): (&String, &Value)| {
+                let value = bare(name, value);
                 // The prose of columns comes with the documentation, which Windlass leaves out.
                 let prose = name == "description" && map.contains_key("priority");
-                let free = prose || (FREE.contains(&name.as_str()) && !value.is_null() && value != "");
-                (name.clone(), if free { Value::from("(free)") } else { normal(value) })
+                let free = prose
+                    || ignored.contains(name)
+                    || (FREE.contains(&name.as_str()) && !value.is_null() && value != "");
+                if name == "cells" {
+                    return (name.clone(), cells(value));
+                }
+                (name.clone(), if free { Value::from("(free)") } else { normal(value, ignored) })
             };
-            map.iter().map(field).collect::<serde_json::Map<_, _>>().into()
+            let is_own = map.get("labels").is_some_and(|labels| labels.get(OWN).is_some());
+            let kept = |(name, _): &(&String, &Value)| !is_own || *name != "managedFields";
+            map.iter().filter(kept).map(field).collect::<serde_json::Map<_, _>>().into()
         }
-        Value::Array(list) => list.iter().map(normal).collect(),
-        Value::String(text) if is_age(text) => "(age)".into(),
+        Value::Array(list) => list.iter().map(|item| normal(item, ignored)).collect(),
         Value::String(text) => plain(text).into(),
         other => other.clone(),
     }
 }
 
+/// Lists of metadata have `null` for no items in Kubernetes, which not every client can read.
+fn bare<'v>(name: &str, value: &'v Value) -> &'v Value {
+    static NONE: Value = Value::Array(Vec::new());
+    if name == "items" && value.is_null() { &NONE } else { value }
+}
+
 /// How old an object is, as tables say it; it differs by what passed between two requests.
 fn is_age(text: &str) -> bool {
-    text.strip_suffix('s')
-        .is_some_and(|seconds| !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit()))
+    let is_amount = |letter: char| letter.is_ascii_digit() || matches!(letter, 'm' | 'h' | 's');
+    text.ends_with('s') && text.starts_with(|first: char| first.is_ascii_digit()) && text.chars().all(is_amount)
+}
+
+/// The cells of a row without the times in them.
+fn cells(cells: &Value) -> Value {
+    let cell = |cell: &Value| match cell {
+        Value::String(text) if is_age(text) || is_time(text) => "(time)".into(),
+        Value::String(text) => plain(text).into(),
+        other => other.clone(),
+    };
+    cells.as_array().into_iter().flatten().map(cell).collect()
+}
+
+/// Whether this is the time at which an object was made, as some tables show it.
+fn is_time(text: &str) -> bool {
+    text.len() == 20 && text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T')
 }
 
 fn first(left: &Value, right: &Value, place: &str) -> Option<Difference> {
@@ -171,16 +203,16 @@ mod tests {
     fn what_servers_are_free_in_is_no_difference() {
         let one = json!({"metadata": {"uid": "a", "name": "n"}, "m": "uid 11111111-2222-3333-4444-555555555555, x"});
         let two = json!({"metadata": {"uid": "b", "name": "n"}, "m": "uid 21111111-2222-3333-4444-555555555555, x"});
-        assert_eq!(compare(&answer(200, one), &answer(200, two)), None);
+        assert_eq!(compare(&answer(200, one), &answer(200, two), &[]), None);
     }
 
     #[test]
     fn the_first_difference_is_named_by_its_place() {
         let one = json!({"spec": {"list": [{"a": 1}, {"a": 2}]}});
         let two = json!({"spec": {"list": [{"a": 1}, {"a": 3}]}});
-        let difference = compare(&answer(200, one.clone()), &answer(200, two)).expect("they differ");
+        let difference = compare(&answer(200, one.clone()), &answer(200, two), &[]).expect("they differ");
         assert_eq!(difference.place, "spec.list[].a");
-        let difference = compare(&answer(200, one.clone()), &answer(409, one)).expect("they differ");
+        let difference = compare(&answer(200, one.clone()), &answer(409, one), &[]).expect("they differ");
         assert_eq!(difference.place, "(code)");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::allowed::ALLOWED;
 use super::call::Call;
 use super::normal::Difference;
 
@@ -80,6 +81,8 @@ impl Report {
             println!("{resource:<28}{requests:>10}{different:>10}");
         }
         println!("{:<28}{:>10}{:>10}", "all", self.requests, self.differences());
+        println!("\n{} requests, {} different, in {} classes", self.requests, self.differences(), self.groups.len());
+        println!("{} differences are allowed, see docs/differential.md", ALLOWED.len());
     }
 }
 

@@ -129,7 +129,7 @@ impl Teller<'_> {
         let all = |index: usize| join_all(calls[index].iter().map(move |call| call.send(&planes[index].client)));
         let (there, here) = tokio::join!(all(0), all(1));
         for (call, (left, right)) in calls[0].iter().zip(there.into_iter().zip(here)) {
-            let difference = compare(&watch::settled(left), &watch::settled(right));
+            let difference = compare(&watch::settled(left), &watch::settled(right), &self.kind.ignores);
             self.report.add(self.kind.resource(), call, self.seed, difference);
         }
     }
@@ -159,7 +159,7 @@ impl Teller<'_> {
     async fn ask(&mut self, left: &Call, right: &Call) -> Option<(Answer, Answer)> {
         let (there, here) =
             tokio::join!(left.send(&self.pair.kubernetes.client), right.send(&self.pair.windlass.client));
-        let difference = compare(&there, &here);
+        let difference = compare(&there, &here, &self.kind.ignores);
         let equal = difference.is_none();
         self.report.add(self.kind.resource(), left, self.seed, difference);
         equal.then_some((there, here))
@@ -168,6 +168,6 @@ impl Teller<'_> {
 
 fn settled(answer: &Answer, condition: &str) -> bool {
     let conditions = answer.body["status"]["conditions"].as_array();
-    let is_set = |value: &Value| value["type"] == condition;
+    let is_set = |value: &Value| value["type"] == condition && value["status"] == "True";
     answer.code != 200 || conditions.is_some_and(|conditions| conditions.iter().any(is_set))
 }

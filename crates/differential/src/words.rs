@@ -25,8 +25,7 @@ pub(super) fn plain(text: &str) -> String {
     let text = PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end]);
     let text = without_identities(text);
     let text = without_run(&text, ADDRESSES, |letter| letter.is_ascii_digit());
-    // Windlass does not tell an empty list from none.
-    let text = text.replace("Invalid value: []:", "Invalid value: null:");
+    let text = text.replace("\\x00", "\\u0000").replace("Invalid value: []:", "Invalid value: null:");
     without_objects(&without_run(&text, GENERATED, |letter| letter.is_ascii_alphanumeric()))
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::gojson::{self, double, place};
 use crate::structs::{self, Cardinality, Field, Form, Struct, Type};
 
-/// Kinds that Kubernetes stores as JSON. The others go through protobuf, which cannot tell an empty list from none.
+/// Kinds that Kubernetes stores as JSON.
 const STORED_AS_JSON: [&str; 2] = ["io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator."];
 /// How deep an object may nest.
 const DEPTH_MAX: usize = 128;
@@ -72,9 +72,33 @@ impl<'a> Worst<'a> {
 /// # Errors
 /// A value does not have the type of its field.
 pub fn conform(definition: &str, object: Value) -> Result<Conformed, TypeError> {
+    walk(definition, object, false)
+}
+
+/// Makes of the object what storing and reading makes of it: protobuf cannot tell an empty list from none.
+///
+/// Kinds that Kubernetes stores as JSON stay as they are.
+pub fn settle(definition: &str, object: &mut Value) {
+    let as_json = STORED_AS_JSON.iter().any(|group| definition.starts_with(group));
+    if !as_json
+        && has_empty(object)
+        && let Ok(conformed) = walk(definition, object.clone(), true)
+    {
+        *object = conformed.object;
+    }
+}
+
+fn has_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty),
+        Value::Object(members) => members.values().any(has_empty),
+        _ => false,
+    }
+}
+
+fn walk(definition: &str, object: Value, drops_empty: bool) -> Result<Conformed, TypeError> {
     let Some(known) = structs::find(definition) else { return Ok(Conformed { object, unknown: Vec::new() }) };
-    let mut walk =
-        Walk { keeps_empty: STORED_AS_JSON.iter().any(|group| definition.starts_with(group)), ..Walk::default() };
+    let mut walk = Walk { drops_empty, ..Walk::default() };
     let object = walk.message(known, object)?;
     Ok(Conformed { object, unknown: walk.unknown })
 }
@@ -98,8 +122,8 @@ pub(crate) fn unknown_fields(definition: &str, object: &Value) -> Vec<String> {
 
 #[derive(Default)]
 struct Walk {
-    /// Whether empty lists and maps stay what they are, where they are not left out.
-    keeps_empty: bool,
+    /// Whether empty lists and maps are nothing.
+    drops_empty: bool,
     unknown: Vec<String>,
     /// Where the walk is, with the indexes of lists.
     path: Vec<Segment>,
@@ -165,7 +189,7 @@ impl Walk {
                     let read = |walk: &mut Self| value.map(|value| walk.field(field, value)).transpose();
                     match self.within(Segment::Field(field.name), read) {
                         Ok(value) => {
-                            place(object, field, value.filter(|value| self.keeps_empty || !is_bare(field, value)))
+                            place(object, field, value.filter(|value| !self.drops_empty || !is_bare(field, value)))
                         }
                         Err(error) => worst.add(field.name, error),
                     }

@@ -26,7 +26,7 @@ mod structural;
 mod table;
 mod validate;
 
-pub use conform::{Conformed, TypeError, conform, json_type};
+pub use conform::{Conformed, TypeError, conform, json_type, settle};
 pub use convert::{autoscaler_to_v1, autoscaler_to_v2};
 pub use defaults::defaults;
 pub use definition::{definition, definitions, references};

@@ -8,7 +8,8 @@ const TOLERATION_SECONDS: i64 = 300;
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 pub(super) fn tolerate_node_problems(review: &mut Review<'_>) {
-    if !review.is(Operation::Create, "", "pods") {
+    // Updates too: who sends back fewer tolerations gets these again.
+    if !review.is(Operation::Create, "", "pods") && !review.is(Operation::Update, "", "pods") {
         return;
     }
     let spec = &mut review.object["spec"];

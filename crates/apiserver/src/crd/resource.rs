@@ -207,7 +207,7 @@ mod tests {
             None,
             &[
                 "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
-                ".spec.size: Invalid value: \"three\": .spec.size accessor error: \"three\" is of the type string, expected int64",
+                ".spec.size: Invalid value: 0: .spec.size accessor error: three is of the type string, expected int64",
                 &format!("<nil>: Invalid value: null: {NOT_CHECKED}"),
             ],
         );

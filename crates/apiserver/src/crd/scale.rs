@@ -86,7 +86,8 @@ impl ScalePaths {
 fn number_error(object: &Value, path: &[String]) -> Option<FieldError> {
     let value = at(object, path)?;
     match value.as_i64() {
-        None => Some(FieldError::invalid(dotted(path), value.clone(), accessor_error(path, value, "int64"))),
+        // What could not be read is shown as zero.
+        None => Some(FieldError::invalid(dotted(path), 0, accessor_error(path, value, "int64"))),
         Some(..0) => Some(FieldError::invalid(dotted(path), value.clone(), "should be a non-negative integer")),
         Some(number) if number > i64::from(i32::MAX) => {
             Some(FieldError::invalid(dotted(path), number, "should be less than or equal to 2147483647"))
@@ -104,6 +105,7 @@ fn accessor_error(path: &[String], value: &Value, expected: &str) -> String {
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     };
+    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     format!("{} accessor error: {value} is of the type {found}, expected {expected}", dotted(path))
 }
 

@@ -42,9 +42,8 @@ fn read_binding(scope: &Scope, body: &Bytes) -> Result<Value, ApiError> {
 async fn bind_pod(scope: &Scope, binding: &Value) -> Result<Response<Body>, ApiError> {
     let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if node.is_empty() {
-        let error = windlass_schema::FieldError::required("target.name", "");
-        let kind = Subject { group: "", resource: "Binding" };
-        return Err(ApiError::invalid_fields(kind, &scope.request.name, vec![error]));
+        // Kubernetes does not make a 422 of it.
+        return Err(ApiError::unsorted("target.name: Required value"));
     }
     let transform = |live: Option<&Value>| {
         let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;

@@ -20,7 +20,8 @@ pub(crate) async fn delete(scope: &Scope, request: Request<Body>) -> Result<Resp
     let mut deleted: Vec<Value> = Vec::new();
     for item in page.items {
         match delete::delete_object(scope, item.name(), &delete_options).await {
-            Ok(done) => deleted.push(done.object),
+            // As they were, not as the deletion left them.
+            Ok(_) => deleted.push(item),
             // Somebody else was faster; the wish is fulfilled.
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),

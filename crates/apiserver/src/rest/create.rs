@@ -77,6 +77,7 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
             None => Ok(object),
         };
     }
+    windlass_schema::settle(&scope.kind.definition, &mut object);
     if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
         return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
     }

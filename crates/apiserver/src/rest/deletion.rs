@@ -44,16 +44,16 @@ pub(crate) fn decide(kind: &Kind, live: &Value, options: &DeleteOptions, now: Ti
     let waits = !object.finalizers().is_empty() || !strategy::may_go(kind, &object);
     match grace {
         Grace::Seconds(seconds) if seconds > 0 => {
-            mark(&mut object, live, seconds, now);
+            mark(kind, &mut object, live, Grant { seconds, now });
             Deletion::Mark(object)
         }
         Grace::Seconds(_) if !waits => {
-            mark(&mut object, live, 0, now);
+            mark(kind, &mut object, live, Grant { seconds: 0, now });
             Deletion::MarkAndRemove(object)
         }
         _ if !waits => Deletion::Remove,
         _ => {
-            mark(&mut object, live, 0, now);
+            mark(kind, &mut object, live, Grant { seconds: 0, now });
             if object == *live && !finalizers_change { Deletion::Pending } else { Deletion::Mark(object) }
         }
     }
@@ -83,12 +83,20 @@ fn grace(kind: &Kind, live: &Value, options: &DeleteOptions) -> Grace {
     }
 }
 
-fn mark(object: &mut Value, live: &Value, grace_seconds: i64, now: Timestamp) {
+/// The time that a deletion grants.
+struct Grant {
+    seconds: i64,
+    now: Timestamp,
+}
+
+fn mark(kind: &Kind, object: &mut Value, live: &Value, Grant { seconds, now }: Grant) {
     if !live.is_deleting() && live.generation() > 0 {
         object.set_meta("generation", live.generation() + 1);
     }
-    object.set_meta("deletionTimestamp", deletion_time(live, grace_seconds, now));
-    object.set_meta("deletionGracePeriodSeconds", grace_seconds);
+    object.set_meta("deletionTimestamp", deletion_time(live, seconds, now));
+    if strategy::tells_grace(kind) {
+        object.set_meta("deletionGracePeriodSeconds", seconds);
+    }
 }
 
 /// The first delete begins the time; later ones only shorten it.
@@ -201,7 +209,7 @@ mod tests {
     #[test]
     fn a_namespace_waits_for_its_content() {
         let live = json!({"metadata": {}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
-        let marked = json!({"metadata": {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0},
+        let marked = json!({"metadata": {"deletionTimestamp": NOW},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Terminating"}});
         check("namespaces", live, DeleteOptions::default(), Deletion::Mark(marked.clone()));
         check("namespaces", marked, DeleteOptions::default(), Deletion::Pending);

@@ -36,6 +36,12 @@ impl WriteOptions {
             errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_MAX as u64));
             tracing::debug!(manager, "too long");
         }
+        if let Some(manager) = &field_manager
+            && let Some((position, letter)) = manager.char_indices().find(|(_, letter)| letter.is_control())
+        {
+            let why = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
+            errors.push(FieldError::invalid("fieldManager", manager.as_str(), why));
+        }
         let field_validation = match query.get("fieldValidation") {
             Some("Ignore") => FieldValidation::Ignore,
             None | Some("" | "Warn") => FieldValidation::Warn,

@@ -1,7 +1,7 @@
 //! Who owns which field of an object: `managedFields`, kept on every write.
 
 use http::header::USER_AGENT;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use windlass_merge::{
     FieldSet,
     managed::{self, ApplyError, Manager, Write},
@@ -98,6 +98,10 @@ fn apply_error(scope: &Scope, config: &Value, error: ApplyError) -> ApiError {
                 described(scope, config)
             ))
         }
+        ApplyError::Untracked(problem) => ApiError::unsorted(format!(
+            "failed to create manager for existing fields: failed to convert new object ({}) to smd typed: {problem}",
+            described(scope, &json!({ "metadata": { "namespace": scope.namespace(), "name": config.name() } }))
+        )),
         ApplyError::Version { .. } | ApplyError::ManagedFields => ApiError::bad_request(error.to_string()),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use super::{options::WriteOptions, render};
+use super::{options::WriteOptions, render, versions};
 use crate::{
     Api, ApiError, Subject,
     admission::{ObjectKind, Operation, Review},
@@ -94,7 +94,9 @@ impl Scope {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(ApiError::invalid_fields(self.kind_subject(), name, errors))
+        // Both groups of events are checked as one kind.
+        let subject = Subject { group: versions::storage_group(&self.kind), ..self.kind_subject() };
+        Err(ApiError::invalid_fields(subject, name, errors))
     }
 
     /// What admission gets to see.

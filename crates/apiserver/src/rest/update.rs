@@ -202,6 +202,7 @@ async fn store(
         commit::check(scope, Transition { object: &object, old: live })?;
         return Ok(Some(object));
     }
+    windlass_schema::settle(&scope.kind.definition, &mut object);
     let transition = Transition { object: &object, old: live };
     // Writing an object again moves it to the version that is stored now.
     if object == *live && !versions::is_outdated(&scope.kind, &entry.value) && !goes {

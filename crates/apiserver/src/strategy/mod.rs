@@ -76,6 +76,9 @@ pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &
     if is(kind, "certificates.k8s.io", "CertificateSigningRequest") && part == Part::Object {
         take_over(object, old, "spec");
     }
+    if is(kind, "", "Pod") && part == Part::Status {
+        pod::keep_quality(object, old);
+    }
     if is(kind, "", "Namespace") && part == Part::Object {
         namespace::prepare_update(object, old);
     }
@@ -102,6 +105,11 @@ pub(crate) fn may_go(kind: &Kind, object: &Value) -> bool {
 /// How long an object may take to end; `None` for kinds that just go.
 pub(crate) fn grace_seconds(kind: &Kind, live: &Value, asked: Option<i64>) -> Option<i64> {
     is(kind, "", "Pod").then(|| pod::grace_seconds(live, asked))
+}
+
+/// Whether the time that an object may take is written into it; these two only wait.
+pub(crate) fn tells_grace(kind: &Kind) -> bool {
+    !is(kind, "", "Namespace") && !is(kind, DEFINITIONS, "CustomResourceDefinition")
 }
 
 /// Whether what is wanted changed, and not only metadata or what is observed.

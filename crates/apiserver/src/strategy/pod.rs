@@ -17,6 +17,14 @@ pub(super) fn prepare_create(object: &mut Value) {
     }
 }
 
+/// The class of service is decided at birth; a status that leaves it out keeps it.
+pub(super) fn keep_quality(object: &mut Value, old: &Value) {
+    let quality = old.pointer("/status/qosClass");
+    if let (Some(quality), Some(Value::Object(status))) = (quality, object.get_mut("status")) {
+        status.entry("qosClass").or_insert_with(|| quality.clone());
+    }
+}
+
 /// Addresses are one list, of which the first is also told by itself; where the two differ, the single one counts.
 pub(super) fn align_addresses(object: &mut Value) {
     let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };

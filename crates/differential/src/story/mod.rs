@@ -33,6 +33,9 @@ pub(super) struct Kind {
     scale: bool,
     #[serde(default)]
     parts: Vec<Part>,
+    /// Fields in which the servers are allowed to differ; `ALLOWED` says why.
+    #[serde(default)]
+    pub(super) ignores: Vec<String>,
     /// The condition that the server sets by itself, some time after the object is written.
     pub(super) awaits: Option<String>,
 }

@@ -13,7 +13,7 @@ use super::update::{set_managed_fields, without_managed_fields};
 use super::write::{ConvertError, View, Write};
 use crate::order;
 use crate::shape::Shape;
-use crate::typed::{self, Problem};
+use crate::typed::{self, Cause, Problem};
 
 /// The manager of what an object had before anybody applied to it.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -38,6 +38,9 @@ pub enum ApplyError {
     /// A configuration does not say who owns what.
     #[error("metadata.managedFields must be nil")]
     ManagedFields,
+    /// The live object has an item that its keys do not identify, so that nobody can own a part of it.
+    #[error("the live object cannot be tracked: {0}")]
+    Untracked(Problem),
     /// The live object has `managedFields` that cannot be read; write `managedFields: []` to start over.
     #[error("the live object has broken managed fields: {0}")]
     Entries(#[from] EntryError),
@@ -65,6 +68,10 @@ pub fn apply<S: Shape>(
     let mut managers = by_manager(decode(recorded)?);
     let live = live.map_or_else(|| Value::Object(Map::new()), without_managed_fields);
     if managers.is_empty() {
+        let problems = typed::check(&live, Some(&write.view(&live).shape));
+        if let Some(problem) = problems.into_iter().find(|problem| matches!(problem.cause, Cause::Item(_))) {
+            return Err(ApplyError::Untracked(problem));
+        }
         let nothing = Value::Object(Map::new());
         transfer::follow(write, BEFORE_FIRST_APPLY, (&nothing, &live), &mut managers)?;
     }

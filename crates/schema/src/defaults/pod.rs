@@ -51,13 +51,27 @@ pub(super) fn volume(volume: &mut Object) {
 
 /// An image that can change under its name is pulled always.
 fn pull_policy(image: &str) -> &'static str {
+    if !is_reference(image) {
+        return "IfNotPresent";
+    }
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     let last = name.rsplit('/').next().unwrap_or_default();
     match last.rsplit_once(':') {
         Some((_, "latest")) => "Always",
-        None if digest.is_none() && !image.is_empty() => "Always",
+        None if digest.is_none() => "Always",
         _ => "IfNotPresent",
     }
+}
+
+/// Whether this can be the name of an image: the last part is small letters and digits, parted by signs.
+fn is_reference(image: &str) -> bool {
+    let name = image.split('@').next().unwrap_or_default();
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let last = last.split(':').next().unwrap_or_default();
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    last.starts_with(is_plain)
+        && last.ends_with(is_plain)
+        && last.chars().all(|letter| is_plain(letter) || matches!(letter, '.' | '_' | '-'))
 }
 
 fn requests_from_limits(resources: &mut Object) {
@@ -113,5 +127,7 @@ mod tests {
         check("localhost:5000/nginx:1", "IfNotPresent");
         check("nginx@sha256:0123", "IfNotPresent");
         check("", "IfNotPresent");
+        check("Not Valid!", "IfNotPresent");
+        check("2Gi", "IfNotPresent");
     }
 }

@@ -1,7 +1,7 @@
 //! Kinds with few rules.
 
 use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
-use super::{admission, autoscaler, limits, quota, selector};
+use super::{admission, autoscaler, event, limits, quota, selector};
 use crate::{FieldError, Kind, names};
 
 pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
@@ -16,7 +16,7 @@ pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mu
         ("admissionregistration.k8s.io", _) => admission::check(kind, new, errors),
         ("", "ResourceQuota") => quota::check(new, old, errors),
         ("", "LimitRange") => limits::limit_range(new, errors),
-        ("" | "events.k8s.io", "Event") => event(new, errors),
+        ("" | "events.k8s.io", "Event") => event::event(new, old, kind.group == "events.k8s.io", errors),
         ("node.k8s.io", "RuntimeClass") => runtime_class(new, old, errors),
         _ => {}
     }
@@ -131,24 +131,6 @@ fn signing_request(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
     }
     if let Some(old) = old {
         immutable(object, old, &["spec"], errors);
-    }
-}
-
-fn event(object: &At<'_>, errors: &mut Vec<FieldError>) {
-    let namespace = object.at("metadata.namespace").text();
-    let regarding = [object.at("involvedObject.namespace"), object.at("regarding.namespace")];
-    let regarding = regarding.iter().map(|at| at.text()).find(|text| !text.is_empty()).unwrap_or_default();
-    let is_old_form = object.member("eventTime").is_absent();
-    // Events of objects without a namespace live in the default one.
-    let fits = match (regarding, is_old_form) {
-        ("", true) => matches!(namespace, "" | "default"),
-        ("", false) => matches!(namespace, "default" | "kube-system"),
-        (other, true) => other == namespace,
-        (_, false) => true,
-    };
-    if !fits {
-        let detail = "does not match event.namespace";
-        errors.push(FieldError::invalid("involvedObject.namespace", regarding, detail));
     }
 }
 

@@ -7,6 +7,7 @@ mod autoscaler;
 mod batch;
 mod cursor;
 mod data;
+mod event;
 mod kinds;
 mod limits;
 mod metadata;

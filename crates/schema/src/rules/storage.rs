@@ -52,6 +52,11 @@ fn frozen(spec: &Value, is_bound: bool) -> Value {
     }
     if let Some(requests) = spec.pointer_mut("/resources/requests").and_then(Value::as_object_mut) {
         requests.remove("storage");
+        if requests.is_empty()
+            && let Some(Value::Object(resources)) = spec.get_mut("resources")
+        {
+            resources.remove("requests");
+        }
     }
     spec
 }
@@ -91,7 +96,9 @@ fn access_modes(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     }
     for mode in modes.items() {
         // Upstream reports the list, not the item.
-        one_of(&At { path: modes.path.clone(), value: mode.value }, &MODES, errors);
+        if !MODES.contains(&mode.text()) {
+            errors.push(FieldError::not_supported(modes.path.clone(), mode.text(), &MODES));
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! The differences that are no differences, with the reason of each; `docs/differential.md` is made of this list.
+
+/// What is made equal before two answers are compared, and why.
+pub(super) const ALLOWED: [(&str, &str); 14] = [
+    (
+        "identities, versions, times, addresses, node ports, tokens, the random part of names",
+        "each server makes its own",
+    ),
+    ("the age in tables", "time passes between two requests"),
+    ("the prose of the columns of tables", "it comes with the documentation of fields, which Windlass leaves out"),
+    (
+        "the order of the causes of an error, and one cause told twice",
+        "Kubernetes finds some by the check of an object and again by that of its change",
+    ),
+    (
+        "values inside of errors in the form in which Go prints structs and differences",
+        "they name fields inside of the server of Kubernetes; path, reason and sentence are compared",
+    ),
+    (
+        "the words of Go's parsers after `unable to parse requirement:`, `got` and the like",
+        "the sentence before them is compared",
+    ),
+    (
+        "all but the code of a patch that makes an object unreadable",
+        "Kubernetes shows the whole object as Go prints it",
+    ),
+    ("bookmarks without the mark that the initial events are over", "they may come at any time"),
+    ("the object of a bookmark, but for its kind and the mark", "besides its version it is the zero of a Go struct"),
+    (
+        "watches from versions that one of the servers no longer remembers",
+        "how much is remembered is each server's affair; Windlass remembers more, and not being able to is 410 in both",
+    ),
+    ("`items: null` of lists of metadata", "Windlass says `[]`, which every client can read"),
+    ("managed fields of what a server creates at its start", "nobody applies to it, and the start is quicker without"),
+    (
+        "`dryRun` in the query of a delete with a body",
+        "Kubernetes does not look at it and deletes; Windlass does not delete",
+    ),
+    (
+        "the generation of network policies and endpoint slices after `{}` or `[]` was written for nothing, and such a list in the value of an error",
+        "Kubernetes counts it as a change, although it stores the same",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::ALLOWED;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differential.md");
+
+    /// The page of the documentation.
+    fn page() -> String {
+        let mut page = String::from(
+            "# Compared with Kubernetes, request by request\n\n\
+             `cargo xtask conformance differential` sends the same random requests to Windlass and to a real kube-apiserver with etcd:\n\
+             creates, updates, every kind of patch, applies by several managers, deletes with every option, lists, pages, watches and\n\
+             subresources, most of them wrong in some way. Every answer is compared, and so is every object after every request.\n\
+             `--seed N` makes other requests, `--requests N` more, `--only RESOURCE` those about one kind. It fails if an answer\n\
+             differs and says which.\n\n\
+             These differences are allowed; the list is part of the program:\n\n\
+             | what | why |\n| --- | --- |\n",
+        );
+        ALLOWED.iter().for_each(|(what, why)| page.push_str(&format!("| {what} | {why} |\n")));
+        page
+    }
+
+    #[test]
+    fn the_documentation_has_the_list_of_the_program() {
+        if std::env::var_os("WRITE_DOCS").is_some() {
+            std::fs::write(PAGE, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(PAGE).unwrap();
+        assert!(written == page(), "docs/differential.md is old: WRITE_DOCS=1 cargo test -p windlass-differential");
+    }
+}
