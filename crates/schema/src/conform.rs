@@ -17,6 +17,9 @@ const STORED_AS_JSON: [&str; 2] = ["io.k8s.apiextensions-apiserver.", "io.k8s.ku
 /// How deep an object may nest.
 const DEPTH_MAX: usize = 128;
 
+/// How many unknown fields are named, as in Go's decoder; the paths of all of them could be far longer than the object.
+const UNKNOWN_MAX: usize = 100;
+
 /// An object in canonical form, and what was not known in it.
 #[derive(Debug)]
 pub struct Conformed {
@@ -159,7 +162,7 @@ impl Walk {
         let mut worst = Worst::default();
         self.fields(known, &mut members, &mut object, &mut worst);
         worst.into_result()?;
-        for name in members.keys() {
+        for name in members.keys().take(UNKNOWN_MAX.saturating_sub(self.unknown.len())) {
             self.path.push(Segment::Key(name.clone()));
             self.unknown.push(self.indexed_path());
             self.path.pop();

@@ -4,6 +4,7 @@
 
 mod authority;
 mod check;
+mod depth;
 mod engine;
 mod expression;
 mod library;
