@@ -33,6 +33,7 @@ enum Tool {
     KubeControllerManager,
     Etcd,
     E2e,
+    Agnhost,
 }
 
 /// Installs what the tests need and says where kubectl is.
@@ -53,6 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
             Tool::Etcd => ("etcd", etcd()?),
             Tool::E2e => ("e2e", e2e()?),
+            Tool::Agnhost => ("agnhost", agnhost()?),
         };
         println!("{name}: {}", path.display());
     }
@@ -83,6 +85,12 @@ pub(crate) fn kube_controller_manager() -> Result<PathBuf> {
 /// The end-to-end tests of the pinned release as one program, built once per machine.
 pub(crate) fn e2e() -> Result<PathBuf> {
     kubernetes_program("e2e", "tools/e2e", Package::Tests("k8s.io/kubernetes/test/e2e"), "ten to twenty minutes")
+}
+
+/// The program that the Pods of the end-to-end tests run, built once per machine.
+pub(crate) fn agnhost() -> Result<PathBuf> {
+    let package = Package::Program("k8s.io/kubernetes/test/images/agnhost");
+    kubernetes_program("agnhost", "tools/kubernetes", package, "five minutes")
 }
 
 /// etcd, built once per machine.

@@ -1,16 +1,19 @@
-//! The cluster that is tested: this checkout's, with all controllers and a node that only pretends.
+//! The cluster that is tested: this checkout's, with all controllers and a node that only pretends, or a real one.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::tools;
 use crate::workspace::{root, run};
 
 /// A cluster that does not answer by then will not.
 const START_WAIT: Duration = Duration::from_secs(60);
+/// The version under which the tests of the pinned release ask for their own image.
+const AGNHOST: &str = "2.63.0";
 /// How often it is asked.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -21,16 +24,23 @@ pub(super) struct ConformanceCluster {
 }
 
 impl ConformanceCluster {
-    /// Builds the program and starts a cluster below `scratch`.
-    pub(super) fn start(scratch: &Path, kubectl: &Path) -> Result<Self> {
+    /// Builds the program and starts a cluster below `scratch`; with a `node`, one that runs agnhost.
+    pub(super) fn start(scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
+        let program = root().join("target/debug/windlass");
+        // The image store is the tests' own.
+        let cache = scratch.join("cache");
+        if node {
+            add_image(&program, scratch, &cache)?;
+        }
         let dir = scratch.join("cluster");
         let log = File::create(scratch.join("cluster.log"))?;
-        let process = Command::new(root().join("target/debug/windlass"))
+        let process = Command::new(program)
+            .env("XDG_CACHE_HOME", &cache)
             .arg("--dir")
             .arg(&dir)
-            .args(["up", "--profile", "workloads", "--port", "0", "--no-operators"])
+            .args(["up", "--profile", if node { "node" } else { "workloads" }, "--port", "0", "--no-operators"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -65,9 +75,25 @@ impl ConformanceCluster {
     }
 }
 
+/// Puts the tests' own image into the store of images.
+fn add_image(program: &Path, scratch: &Path, cache: &Path) -> Result<()> {
+    let image = scratch.join("agnhost");
+    let rootfs = image.join("rootfs");
+    for directory in ["tmp", "etc"] {
+        fs::create_dir_all(rootfs.join(directory))?;
+    }
+    fs::copy(tools::agnhost()?, rootfs.join("agnhost"))?;
+    let config = serde_json::json!({
+        "entrypoint": ["/agnhost"], "cmd": ["pause"], "env": [], "workdir": "/", "user": "", "stop_signal": null,
+    });
+    fs::write(image.join("image.json"), config.to_string())?;
+    let name = format!("registry.k8s.io/e2e-test-images/agnhost:{AGNHOST}");
+    run(Command::new(program).env("XDG_CACHE_HOME", cache).args(["image", "add", &name]).arg(image))
+}
+
 impl Drop for ConformanceCluster {
     fn drop(&mut self) {
-        // It runs no processes of its own and its data is scratch, so nothing asks for a polite end.
+        // Its Pods end with it and its data is scratch, so nothing asks for a polite end.
         self.process.kill().ok();
         self.process.wait().ok();
     }
