@@ -68,6 +68,9 @@ async fn authorized(
 ) -> Result<Response<Body>, ApiError> {
     let method = request.method().as_str().to_ascii_lowercase();
     api.auth().authorize(&user, &info.attributes(&method))?;
+    if let Some(remote) = api.remotes().of_path(&info.path) {
+        return api.extensions().forward(&remote, &user, request).await;
+    }
     match info.resource {
         Some(_) => rest::handle(api, user, info, request).await,
         None => outside(api, info, request.headers()),
@@ -83,7 +86,7 @@ fn outside(api: &Api, info: &RequestInfo, headers: &HeaderMap) -> Result<Respons
         return Ok(response.map(full));
     }
     let catalog = api.registry().catalog();
-    if let Some(result) = api.discovery().respond(&info.path, headers, &catalog, api.config()) {
+    if let Some(result) = api.discovery().respond(&info.path, headers, (&catalog, &api.remotes().all()), api.config()) {
         return result;
     }
     if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {

@@ -9,7 +9,7 @@ use windlass_apiserver::audit::{AuditLog, Policy};
 use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, SigningKey, TokenIssuer, User};
 use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
-use windlass_apiserver::{AddressRange, Api, Config};
+use windlass_apiserver::{AddressRange, Api, Config, FrontProxy};
 use windlass_controllers::{Controllers, Set};
 use windlass_node::{Capabilities, Node};
 use windlass_store::Store;
@@ -95,6 +95,7 @@ impl Cluster {
             service_address: IpAddr::V4(place.range.api()),
             service_range: self.api.config().service_range,
             client_ca: Some(self.pki.authority.clone()),
+            front_proxy_ca: Some(self.pki.front_proxy_authority.clone()),
         };
         bootstrap(self.api.store(), &first, config.clock.now()).await?;
         self.kubeconfig = place.serve(&self.api, &self.pki, &self.servers)?;
@@ -273,6 +274,10 @@ fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc
         node_proxy: Some(door),
         clock: config.clock.clone(),
         audit: config.audit.as_ref().map(audit_log).transpose()?,
+        front_proxy: Some(FrontProxy {
+            certificate: pki.front_proxy.certificate.clone(),
+            key: pki.front_proxy.key.clone(),
+        }),
         ..Config::default()
     };
     Ok(Api::new(store, auth, settings))

@@ -17,7 +17,8 @@ async fn get(path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMa
 async fn get_from(config: Config, path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMap, Value) {
     let registry = Registry::new();
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-    let response = Discovery::default().respond(path, &headers, &registry.catalog(), &config).unwrap();
+    let response =
+        Discovery::default().respond(path, &headers, (&registry.catalog(), &Arc::default()), &config).unwrap();
     let response = response.unwrap_or_else(|error| {
         let mut response = Response::new(full(json_bytes(&error.status())));
         *response.status_mut() = error.code;
@@ -88,7 +89,9 @@ fn other_paths_are_left_alone() {
     let registry = Registry::new();
     for path in ["/", "/version", "/api/v1/pods", "/apis/apps/v1/deployments"] {
         assert!(
-            Discovery::default().respond(path, &HeaderMap::new(), &registry.catalog(), &Config::default()).is_none(),
+            Discovery::default()
+                .respond(path, &HeaderMap::new(), (&registry.catalog(), &Arc::default()), &Config::default())
+                .is_none(),
             "{path}"
         );
     }
