@@ -1,19 +1,17 @@
 //! The cluster that is tested: this checkout's, with all controllers and a node that only pretends, or a real one.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::tools;
+use super::images;
 use crate::workspace::{root, run};
 
 /// A cluster that does not answer by then will not.
 const START_WAIT: Duration = Duration::from_secs(60);
-/// The version under which the tests of the pinned release ask for their own image.
-const AGNHOST: &str = "2.63.0";
 /// How often it is asked.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -24,7 +22,7 @@ pub(super) struct ConformanceCluster {
 }
 
 impl ConformanceCluster {
-    /// Builds the program and starts a cluster below `scratch`; with a `node`, one that runs agnhost.
+    /// Builds the program and starts a cluster below `scratch`; with a `node`, one that runs images.
     pub(super) fn start(scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
@@ -32,7 +30,7 @@ impl ConformanceCluster {
         // The image store is the tests' own.
         let cache = scratch.join("cache");
         if node {
-            add_image(&program, scratch, &cache)?;
+            images::add(&program, scratch, &cache)?;
         }
         let dir = scratch.join("cluster");
         let log = File::create(scratch.join("cluster.log"))?;
@@ -73,22 +71,6 @@ impl ConformanceCluster {
         }
         bail!("the cluster was not ready after {} s", START_WAIT.as_secs())
     }
-}
-
-/// Puts the tests' own image into the store of images.
-fn add_image(program: &Path, scratch: &Path, cache: &Path) -> Result<()> {
-    let image = scratch.join("agnhost");
-    let rootfs = image.join("rootfs");
-    for directory in ["tmp", "etc"] {
-        fs::create_dir_all(rootfs.join(directory))?;
-    }
-    fs::copy(tools::agnhost()?, rootfs.join("agnhost"))?;
-    let config = serde_json::json!({
-        "entrypoint": ["/agnhost"], "cmd": ["pause"], "env": [], "workdir": "/", "user": "", "stop_signal": null,
-    });
-    fs::write(image.join("image.json"), config.to_string())?;
-    let name = format!("registry.k8s.io/e2e-test-images/agnhost:{AGNHOST}");
-    run(Command::new(program).env("XDG_CACHE_HOME", cache).args(["image", "add", &name]).arg(image))
 }
 
 impl Drop for ConformanceCluster {

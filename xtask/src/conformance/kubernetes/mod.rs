@@ -1,6 +1,7 @@
 //! Kubernetes' own conformance tests: chosen, run against a cluster of ours, counted, written down.
 
 mod cluster;
+mod images;
 mod page;
 mod program;
 mod report;
