@@ -14,6 +14,7 @@ use super::{
 use crate::{
     ApiError,
     admission::Operation,
+    audit,
     codec::{ANSWER_TYPES, Body, Transform, read},
     object::Object,
     reviews,
@@ -27,6 +28,7 @@ const GENERATED_NAME_TRIES: usize = 8;
 pub(crate) async fn create(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let object = Changed { object: input::object(scope, &body)?, owned: false };
+    audit::name(&object.object);
     let created = create_object(scope, object).await?;
     scope.answer(StatusCode::CREATED, &created)
 }
