@@ -216,6 +216,11 @@ impl Api {
         &self.0.extensions
     }
 
+    /// Shows another identity to servers that answer for groups of their own.
+    pub fn show_to_extensions(&self, identity: FrontProxy) {
+        self.0.extensions.show(identity);
+    }
+
     /// Health, version and metrics.
     pub fn system(&self) -> &System {
         &self.0.system

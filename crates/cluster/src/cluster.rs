@@ -18,6 +18,7 @@ use crate::directory::{touch_private, write_private};
 use crate::lock::Lock;
 use crate::node::{NodeDoor, node_config};
 use crate::pki::Pki;
+use crate::renewal::Renewal;
 use crate::tasks::{Failure, Failures, Group, failures};
 use crate::{AuditConfig, ClusterConfig, Directory, Kubeconfig, Listen, LoopbackRange, Profile, StartError, address};
 
@@ -98,7 +99,10 @@ impl Cluster {
             front_proxy_ca: Some(self.pki.front_proxy_authority.clone()),
         };
         bootstrap(self.api.store(), &first, config.clock.now()).await?;
-        self.kubeconfig = place.serve(&self.api, &self.pki, &self.servers)?;
+        if let Some((kubeconfig, tls)) = place.serve(&self.api, &self.pki, &self.servers)? {
+            self.renew_certificates(config, place, tls, &kubeconfig);
+            self.kubeconfig = Some(kubeconfig);
+        }
         self.api.system().health.set_bootstrapped();
         self.start_controllers(config);
         if config.profile == Profile::Node {
@@ -138,7 +142,8 @@ impl Cluster {
         let address = local_address(Some(&listener), range)?;
         let mut place = Place { directory: None, lock: None, range, listener: Some(listener), address };
         let served = place.serve(&self.api, &self.pki, &self.servers)?;
-        Ok(served.expect("a place with a listener is served"))
+        let (kubeconfig, _) = served.expect("a place with a listener is served");
+        Ok(kubeconfig)
     }
 
     /// What the kernel lets the node do; `None` if there is no node.
@@ -162,6 +167,20 @@ impl Cluster {
         self.api.shutdown().cancel();
         self.servers.stop().await;
         self.api.store().close().await;
+    }
+
+    /// Keeps the certificates of a cluster with a directory from ending while it runs.
+    fn renew_certificates(&self, config: &ClusterConfig, place: &Place, tls: Tls, kubeconfig: &Kubeconfig) {
+        let Some(directory) = &place.directory else { return };
+        let renewal = Renewal {
+            directory: directory.clone(),
+            addresses: place.addresses().to_vec(),
+            api: self.api.clone(),
+            tls,
+            kubeconfig: kubeconfig.clone(),
+            clock: config.clock.clone(),
+        };
+        self.servers.spawn("renewal of certificates", renewal.run(self.servers.token()));
     }
 
     fn start_controllers(&self, config: &ClusterConfig) {
@@ -221,8 +240,13 @@ impl Place {
         Ok(Store::open(path)?)
     }
 
+    /// The addresses that the API server is reached at.
+    fn addresses(&self) -> [IpAddr; 3] {
+        [self.address.ip(), IpAddr::V4(self.range.api()), IpAddr::from([127, 0, 0, 1])]
+    }
+
     fn pki(&self) -> Result<Pki, StartError> {
-        let addresses = [self.address.ip(), IpAddr::V4(self.range.api()), IpAddr::from([127, 0, 0, 1])];
+        let addresses = self.addresses();
         Ok(match &self.directory {
             Some(directory) => Pki::in_directory(&directory.pki(), &addresses)?,
             None => Pki::in_memory(&addresses)?,
@@ -230,16 +254,16 @@ impl Place {
     }
 
     /// Answers connections, and says so in the kubeconfig.
-    fn serve(&mut self, api: &Api, pki: &Pki, servers: &Group) -> Result<Option<Kubeconfig>, StartError> {
+    fn serve(&mut self, api: &Api, pki: &Pki, servers: &Group) -> Result<Option<(Kubeconfig, Tls)>, StartError> {
         let Some(listener) = self.listener.take() else { return Ok(None) };
         let listen = |source| StartError::Listen { address: self.address, source };
         listener.set_nonblocking(true).map_err(listen)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
         let server = &pki.server;
         let tls = Tls::new(server.certificate.as_bytes(), server.key.as_bytes(), pki.authority.as_bytes())?;
-        let (api, stop) = (api.clone(), servers.token());
+        let (api, stop, shown) = (api.clone(), servers.token(), tls.clone());
         servers.spawn("API server", async move {
-            server::serve(listener, Some(tls), api, stop).await;
+            server::serve(listener, Some(shown), api, stop).await;
             Ok::<_, Infallible>(())
         });
         let kubeconfig = Kubeconfig {
@@ -251,7 +275,7 @@ impl Place {
             let text = kubeconfig.to_string();
             write_private(&path, text.as_bytes()).map_err(|source| StartError::file(&path, source))?;
         }
-        Ok(Some(kubeconfig))
+        Ok(Some((kubeconfig, tls)))
     }
 }
 

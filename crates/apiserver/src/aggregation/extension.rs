@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -65,14 +65,20 @@ type Connections = Client<HttpsConnector<Dialer>, Full<Bytes>>;
 #[derive(Debug)]
 pub(crate) struct Extensions {
     store: Store,
-    identity: Option<FrontProxy>,
+    identity: RwLock<Option<FrontProxy>>,
     clients: Mutex<HashMap<Target, Connections>>,
 }
 
 impl Extensions {
     /// A client that shows `identity`.
     pub(crate) fn new(store: Store, identity: Option<FrontProxy>) -> Self {
-        Self { store, identity, clients: Mutex::default() }
+        Self { store, identity: RwLock::new(identity), clients: Mutex::default() }
+    }
+
+    /// Shows another identity from now on.
+    pub(crate) fn show(&self, identity: FrontProxy) {
+        *self.identity.write().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Passes a request of `user` on to the server that answers for it.
@@ -146,7 +152,8 @@ impl Extensions {
         if let Some(client) = clients.get(target) {
             return Ok(client.clone());
         }
-        let identity = self.identity.as_ref().map(|identity| (identity.certificate.as_str(), identity.key.as_str()));
+        let identity = self.identity.read().unwrap_or_else(PoisonError::into_inner);
+        let identity = identity.as_ref().map(|identity| (identity.certificate.as_str(), identity.key.as_str()));
         let tls = extension_tls(target.ca_bundle.as_deref(), target.trusts_anybody, identity);
         let tls = tls.map_err(|error| error.to_string())?;
         let dialer = Dialer::of_service(self.store.clone(), &target.namespace, &target.service, target.port);
