@@ -13,6 +13,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Response, header::CACHE_CONTROL};
 use serde_json::Value;
+use windlass_schema::protobuf;
 
 use crate::{
     ApiError, Config,
@@ -53,10 +54,13 @@ impl Discovery {
         }
         Some(form(headers).and_then(|form| {
             let whole = parts.len() == 1 && config.aggregated_discovery;
-            let form = if whole { form } else { Form::Plain };
+            let form = match form {
+                Form::Aggregated(_) if !whole => Form::Plain,
+                form => form,
+            };
             let document = self.document(sources, path, form, &config.address).ok_or_else(ApiError::no_such_path)?;
             let mut response = document.respond(headers);
-            if form == Form::Plain {
+            if matches!(form, Form::Plain | Form::Binary) {
                 response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
             }
             Ok(response)
@@ -81,6 +85,16 @@ impl Discovery {
         }
         let (value, content_type) = match form {
             Form::Plain => (plain(catalog, remotes, path, address)?, "application/json"),
+            Form::Binary => {
+                let value = plain(catalog, remotes, path, address)?;
+                // What has no form in protobuf is sent as JSON; clients read the type of the answer.
+                if let Ok(bytes) = protobuf::encode(&value) {
+                    let made = Prepared::new(bytes, protobuf::CONTENT_TYPE);
+                    cached.documents.insert(key, Arc::clone(&made));
+                    return Some(made);
+                }
+                (value, "application/json")
+            }
             Form::Aggregated(version) => {
                 let mut list = aggregated::list(catalog, path == "api", version);
                 if path == "apis" {

@@ -26,7 +26,11 @@ async fn get_from(config: Config, path: &str, headers: &[(http::HeaderName, &str
     });
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let value = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+    let value = match &body[..] {
+        [] => Value::Null,
+        binary if protobuf::is_protobuf(binary) => protobuf::decode(binary, None).unwrap(),
+        text => serde_json::from_slice(text).unwrap(),
+    };
     (parts.status.as_u16(), parts.headers, value)
 }
 
@@ -73,6 +77,19 @@ async fn the_one_document_can_be_switched_off() {
     let (status, _, groups) = get_from(off.clone(), "/apis", &[(ACCEPT, AGGREGATED)]).await;
     assert_eq!((status, &groups["kind"]), (200, &json!("APIGroupList")));
     assert_eq!(get_from(off, "/api", &[(ACCEPT, AGGREGATED)]).await.2["kind"], "APIVersions");
+}
+
+#[tokio::test]
+async fn single_documents_have_a_form_in_protobuf() {
+    let accept = "application/vnd.kubernetes.protobuf,application/json";
+    for path in ["/apis", "/apis/apps", "/apis/apps/v1", "/api/v1"] {
+        let (_, headers, binary) = get(path, &[(ACCEPT, accept)]).await;
+        assert_eq!(headers[CONTENT_TYPE], protobuf::CONTENT_TYPE, "{path}");
+        let (_, _, plain) = get(path, &[]).await;
+        assert_eq!(binary["kind"], plain["kind"]);
+        assert_eq!(binary["groups"].as_array().map(Vec::len), plain["groups"].as_array().map(Vec::len));
+        assert_eq!(binary["resources"], plain["resources"], "{path}");
+    }
 }
 
 #[tokio::test]
