@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod fuzz;
 mod generate;
 mod soak;
 mod test;
@@ -29,6 +30,8 @@ enum Task {
     /// Run a suite of another project against Windlass and print what passed and failed.
     #[command(subcommand)]
     Conformance(conformance::Suite),
+    /// Feed every decoder with inputs that a fuzzer makes up, and say what breaks.
+    Fuzz(fuzz::Options),
     /// Generate the tables of kinds from the pinned Kubernetes release.
     Generate(generate::Options),
     /// Run a test for a long time.
@@ -56,6 +59,7 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Bench(bench) => bench::run(&bench),
         Task::Conformance(suite) => conformance::run(&suite),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Generate(options) => generate::run(&options),
         Task::Soak(soak) => soak::run(&soak),
         Task::Test(options) => test::run(&options),

@@ -12,6 +12,8 @@ mod crd;
 mod discovery;
 mod error;
 mod flow;
+#[doc(hidden)]
+pub mod fuzz;
 mod handler;
 mod jsonpath;
 mod object;

@@ -5,6 +5,7 @@ use http::{Method, Uri};
 use crate::{
     auth::{Attributes, Target},
     query::{Query, decode},
+    rest::FieldSelector,
 };
 
 /// What is done, in the words of authorization.
@@ -155,12 +156,8 @@ fn verb(method: &Method, collection: bool, query: &Query) -> Verb {
 }
 
 fn selected_name(query: &Query) -> String {
-    let selector = query.get("fieldSelector").unwrap_or_default();
-    let name = selector.split(',').find_map(|term| {
-        let value = term.strip_prefix("metadata.name=")?;
-        Some(value.strip_prefix('=').unwrap_or(value))
-    });
-    name.unwrap_or_default().to_owned()
+    let selector = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default());
+    selector.ok().and_then(|selector| selector.name().map(str::to_owned)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Api {
         api
     }
 
-    fn idle(store: Store, auth: Auth, config: Config) -> Self {
+    pub(crate) fn idle(store: Store, auth: Auth, config: Config) -> Self {
         let registry = Arc::new(Registry::new());
         let flows = Arc::new(Flows::new(&store.snapshot()));
         crd::restore(&store.snapshot(), &registry);

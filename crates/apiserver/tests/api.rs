@@ -318,3 +318,14 @@ async fn a_configuration_with_unknown_fields_is_not_applied() {
     let expected = "failed to create typed patch object (/c; /v1, Kind=ConfigMap): .dat: field not declared in schema";
     assert_eq!(refused["message"], expected);
 }
+
+#[tokio::test]
+async fn answers_of_built_in_kinds_begin_with_their_kind() {
+    let world = World::new().await;
+    let answer = world.open("GET", "/api/v1/namespaces/default", "application/json", "").await;
+    let text = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+    assert!(text.starts_with(br#"{"kind":"Namespace","apiVersion":"v1","metadata":{"#), "{text:?}");
+    let object: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(object["metadata"]["name"], "default");
+    assert!(object["metadata"]["resourceVersion"].is_string());
+}

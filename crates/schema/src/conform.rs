@@ -15,6 +15,9 @@ use crate::structs::{self, Cardinality, Field, Form, Struct, Type};
 /// How deep an object may nest.
 const DEPTH_MAX: usize = 128;
 
+/// How many unknown fields are named, as in Go's decoder; the paths of all of them could be far longer than the object.
+const UNKNOWN_MAX: usize = 100;
+
 /// An object in canonical form, and what was not known in it.
 #[derive(Debug)]
 pub struct Conformed {
@@ -95,7 +98,7 @@ impl Walk {
         let outer = std::mem::replace(&mut self.in_struct, known.go_name());
         let mut object = Map::new();
         self.fields(known, &mut members, &mut object)?;
-        for name in members.keys() {
+        for name in members.keys().take(UNKNOWN_MAX.saturating_sub(self.unknown.len())) {
             self.path.push(Segment::Key(name.clone()));
             self.unknown.push(self.indexed_path());
             self.path.pop();

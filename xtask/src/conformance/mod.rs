@@ -2,6 +2,7 @@
 
 mod controller_runtime;
 mod differential;
+mod kube_rs;
 mod kubernetes;
 
 use anyhow::Result;
@@ -14,6 +15,8 @@ pub(crate) enum Suite {
     ControllerRuntime(controller_runtime::Options),
     /// Random requests to Windlass and to the real kube-apiserver, compared answer by answer.
     Differential(differential::Options),
+    /// The tests of kube-rs that need a cluster.
+    KubeRs(kube_rs::Options),
     /// Kubernetes' conformance tests that need no node, in its own end-to-end program.
     Kubernetes(kubernetes::Options),
 }
@@ -23,6 +26,7 @@ pub(crate) fn run(suite: &Suite) -> Result<()> {
     match suite {
         Suite::Differential(options) => differential::run(options),
         Suite::ControllerRuntime(options) => controller_runtime::run(options),
+        Suite::KubeRs(options) => kube_rs::run(options),
         Suite::Kubernetes(options) => kubernetes::run(options),
     }
 }

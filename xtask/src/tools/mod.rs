@@ -6,16 +6,20 @@ mod go;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::workspace::cache;
+use crate::workspace::{cache, on_path, run as run_command};
 use go::Package;
 pub(crate) use go::go;
 
 /// The pinned Kubernetes release; the `go.mod` files in `tools` name the modules of the same release.
 pub(crate) const KUBERNETES: &str = "1.36.3";
+
+/// The release of cargo-fuzz that builds the fuzz targets.
+const CARGO_FUZZ: &str = "0.13.2";
 
 /// Options of `tools`.
 #[derive(Args)]
@@ -105,6 +109,22 @@ pub(crate) fn agnhost() -> Result<PathBuf> {
 pub(crate) fn etcd() -> Result<PathBuf> {
     let package = Package::Program("go.etcd.io/etcd/server/v3");
     program("etcd", ETCD, "one minute", |output| go::build("tools/etcd", package, "-s -w", output))
+}
+
+/// cargo-fuzz, from crates.io, built once per machine.
+pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
+    if !["c++", "g++", "clang++"].iter().any(|compiler| on_path(compiler)) {
+        bail!("the fuzzer needs a C++ compiler; on Debian: apt-get install g++");
+    }
+    let folder = cache()?.join(format!("cargo-fuzz-{CARGO_FUZZ}"));
+    let program = folder.join("bin/cargo-fuzz");
+    if !program.is_file() {
+        println!("tools: building cargo-fuzz {CARGO_FUZZ} (a minute, once)");
+        let mut install = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        install.args(["install", "--quiet", "--locked", "--version", CARGO_FUZZ, "--root"]).arg(&folder);
+        run_command(install.arg("cargo-fuzz"))?;
+    }
+    Ok(program)
 }
 
 /// A program of the pinned Kubernetes release, built from `package` by the module in `folder`.

@@ -11,7 +11,7 @@ use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue, parser::Parser}
 use super::{
     authority::Authority,
     check::{self, Checked, Declared},
-    estimate,
+    depth, estimate,
     evaluate::Evaluation,
     macros,
     operation::Outcome,
@@ -114,6 +114,7 @@ impl Program {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(format!("compilation failed: expression is longer than {EXPRESSION_BYTES_MAX} bytes"));
         }
+        depth::check(text).map_err(|error| format!("compilation failed: {error}"))?;
         let parser = Parser::new().enable_optional_syntax(true);
         let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
         macros::expand(&mut inner);

@@ -7,6 +7,7 @@ mod authority;
 mod budget;
 mod check;
 mod declaration;
+mod depth;
 mod engine;
 mod estimate;
 mod evaluate;

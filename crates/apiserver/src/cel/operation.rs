@@ -130,7 +130,10 @@ pub(super) fn pairs(container: &CelValue) -> Result<Vec<(CelValue, CelValue)>, E
             Ok(items.iter().enumerate().map(|(number, item)| (index(number), item.clone())).collect())
         }
         CelValue::Map(members) => {
-            Ok(members.map.iter().map(|(key, value)| (CelValue::from(key), value.clone())).collect())
+            // In an order, so that an expression says the same every time.
+            let mut members: Vec<_> = members.map.iter().collect();
+            members.sort_unstable_by_key(|(key, _)| *key);
+            Ok(members.into_iter().map(|(key, value)| (CelValue::from(key), value.clone())).collect())
         }
         _ => Err(ExecutionError::NoSuchOverload),
     }

@@ -14,6 +14,12 @@ pub(crate) struct Document {
     pub(crate) duplicates: Vec<String>,
 }
 
+/// How many keys that occur twice are told of; the paths of all of them could be far longer than the text.
+const DUPLICATES_MAX: usize = 100;
+
+/// How much of a YAML text may be repeated by aliases: aliases of aliases multiply.
+const REPEATED_MAX: usize = 100_000;
+
 /// Reads a JSON text.
 pub(crate) fn parse_json(text: &[u8]) -> Result<Document, String> {
     let mut duplicates = Vec::new();
@@ -27,7 +33,11 @@ pub(crate) fn parse_json(text: &[u8]) -> Result<Document, String> {
 /// Reads a YAML text, which JSON is too.
 pub(crate) fn parse_yaml(text: &[u8]) -> Result<Document, String> {
     let read = |policy| {
-        let options = serde_saphyr::options! { duplicate_keys: policy, with_snippet: false };
+        let options = serde_saphyr::options! {
+            duplicate_keys: policy,
+            with_snippet: false,
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
+        };
         serde_saphyr::from_slice_with_options::<Value>(text, options)
     };
     match read(serde_saphyr::DuplicateKeyPolicy::Error) {
@@ -132,7 +142,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(key) = members.next_key::<String>()? {
             let path = Path::Member(self.path, &key);
             let value = members.next_value_seed(Node { path: &path, duplicates: &mut *self.duplicates })?;
-            if map.contains_key(&key) {
+            if self.duplicates.len() < DUPLICATES_MAX && map.contains_key(&key) {
                 self.duplicates.push(format!("duplicate field \"{path}\""));
             }
             map.insert(key, value);
@@ -153,6 +163,22 @@ mod tests {
         let document = parse_json(text).unwrap();
         assert_eq!(document.value, json!({"spec": {"a": 2, "list": [{"b": 1}, {"b": null}]}, "n": -1.5}));
         assert_eq!(document.duplicates, [r#"duplicate field "spec.a""#, r#"duplicate field "spec.list[1].b""#]);
+    }
+
+    #[test]
+    fn many_keys_that_occur_twice_do_not_fill_the_memory() {
+        let text = format!(r#"{{"{}": {{{}"a": 1}}}}"#, "x".repeat(1 << 20), r#""a": 1,"#.repeat(200_000));
+        assert_eq!(parse_json(text.as_bytes()).unwrap().duplicates.len(), DUPLICATES_MAX);
+    }
+
+    #[test]
+    fn yaml_that_nests_or_grows_without_end_is_refused() {
+        let bomb: String = (0..20)
+            .map(|level| format!("l{}: &l{} [{}]\n", level + 1, level + 1, format!("*l{level},").repeat(9)))
+            .collect();
+        for text in ["[".repeat(1 << 16), "- ".repeat(1 << 16), "{a: ".repeat(1 << 16), format!("l0: &l0 x\n{bomb}")] {
+            assert!(parse_yaml(text.as_bytes()).is_err());
+        }
     }
 
     #[test]

@@ -17,3 +17,4 @@ pub(crate) mod version;
 
 pub(crate) use controller::{replace, restore, run};
 pub(crate) use kind::CustomKind;
+pub(crate) use kind::kinds;

@@ -4,35 +4,51 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::{Comparison, Filter, Operand, RESULTS_MAX, Slice, Step};
+use super::{Comparison, Filter, Operand, RESULTS_MAX, Slice, Step, TURNS_MAX};
 
 /// The values that `steps` name, starting at `start`.
-pub(super) fn run<'a>(steps: &[Step], start: &'a Value, root: &'a Value) -> Vec<&'a Value> {
+pub(super) fn run<'a>(steps: &[Step], start: &'a Value, left: &mut Allowance) -> Vec<&'a Value> {
     let mut values = vec![start];
     for step in steps {
         let mut next = Vec::new();
         for value in values {
-            take(step, value, root, &mut next);
-            if next.len() >= RESULTS_MAX {
-                next.truncate(RESULTS_MAX);
+            if next.len() >= RESULTS_MAX || !left.take_turn() {
                 break;
             }
+            take(step, value, left, &mut next);
         }
+        next.truncate(RESULTS_MAX);
         values = next;
     }
     values
 }
 
-fn take<'a>(step: &Step, value: &'a Value, root: &'a Value, out: &mut Vec<&'a Value>) {
+/// How much may still be looked at: filters in filters multiply what they look at.
+pub(super) struct Allowance(usize);
+
+impl Allowance {
+    pub(super) const fn new() -> Self {
+        Self(TURNS_MAX)
+    }
+
+    /// Whether one more value may be looked at.
+    fn take_turn(&mut self) -> bool {
+        let turn = self.0.checked_sub(1);
+        self.0 = turn.unwrap_or(0);
+        turn.is_some()
+    }
+}
+
+fn take<'a>(step: &Step, value: &'a Value, left: &mut Allowance, out: &mut Vec<&'a Value>) {
     match step {
         Step::Field(name) => out.extend(value.as_object().and_then(|object| object.get(name))),
         Step::Wildcard => children(value, out),
-        Step::Recursive => descend(value, out),
+        Step::Recursive => descend(value, left, out),
         Step::Slice(slice) => out.extend(value.as_array().into_iter().flat_map(|items| cut(items, *slice))),
-        Step::Union(parts) => parts.iter().for_each(|part| take(part, value, root, out)),
+        Step::Union(parts) => parts.iter().for_each(|part| take(part, value, left, out)),
         Step::Filter(filter) => {
             let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-            out.extend(items.iter().filter(|item| holds(filter, item, root)));
+            out.extend(items.iter().filter(|item| left.take_turn() && holds(filter, item, left)));
         }
     }
 }
@@ -45,14 +61,14 @@ fn children<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
     }
 }
 
-fn descend<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
-    if out.len() >= RESULTS_MAX {
+fn descend<'a>(value: &'a Value, left: &mut Allowance, out: &mut Vec<&'a Value>) {
+    if out.len() >= RESULTS_MAX || !left.take_turn() {
         return;
     }
     out.push(value);
     match value {
-        Value::Array(items) => items.iter().for_each(|item| descend(item, out)),
-        Value::Object(object) => object.values().for_each(|item| descend(item, out)),
+        Value::Array(items) => items.iter().for_each(|item| descend(item, left, out)),
+        Value::Object(object) => object.values().for_each(|item| descend(item, left, out)),
         _ => {}
     }
 }
@@ -68,10 +84,10 @@ fn cut(items: &[Value], slice: Slice) -> impl Iterator<Item = &Value> {
     items[start..end].iter().step_by(usize::try_from(slice.step).unwrap_or(1))
 }
 
-fn holds(filter: &Filter, item: &Value, root: &Value) -> bool {
-    let Some(left) = operand(&filter.left, item, root) else { return false };
+fn holds(filter: &Filter, item: &Value, allowance: &mut Allowance) -> bool {
+    let Some(left) = operand(&filter.left, item, allowance) else { return false };
     let Some((comparison, right)) = &filter.comparison else { return true };
-    let Some(right) = operand(right, item, root) else { return false };
+    let Some(right) = operand(right, item, allowance) else { return false };
     let order = compare(left, right);
     match comparison {
         Comparison::Equal => order == Some(Ordering::Equal),
@@ -83,10 +99,10 @@ fn holds(filter: &Filter, item: &Value, root: &Value) -> bool {
     }
 }
 
-fn operand<'a>(operand: &'a Operand, item: &'a Value, root: &'a Value) -> Option<&'a Value> {
+fn operand<'a>(operand: &'a Operand, item: &'a Value, left: &mut Allowance) -> Option<&'a Value> {
     match operand {
         Operand::Literal(value) => Some(value),
-        Operand::Path(steps) => run(steps, item, root).into_iter().next(),
+        Operand::Path(steps) => run(steps, item, left).into_iter().next(),
     }
 }
 

@@ -9,6 +9,8 @@ use serde_json::Value;
 const PATH_BYTES_MAX: usize = 4096;
 /// The most values that one step may yield; what comes after is left out.
 const RESULTS_MAX: usize = 10_000;
+/// The most values that are looked at for one path; what would come after is left out.
+const TURNS_MAX: usize = 1_000_000;
 /// How deep filters may nest.
 const FILTER_DEPTH_MAX: usize = 8;
 
@@ -83,7 +85,7 @@ impl JsonPath {
 
     /// The values that the path names in `root`; missing fields name nothing.
     pub(crate) fn find<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
-        evaluate::run(&self.steps, root, root)
+        evaluate::run(&self.steps, root, &mut evaluate::Allowance::new())
     }
 
     /// The first of the values that the path names.
@@ -150,6 +152,13 @@ mod tests {
             let found: Vec<Value> = JsonPath::parse(path).unwrap().find(&root).into_iter().cloned().collect();
             assert_eq!(&Value::from(found), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn filters_in_filters_come_to_an_end() {
+        let path = format!("{}.x{}", "..[?(@".repeat(FILTER_DEPTH_MAX), ")]".repeat(FILTER_DEPTH_MAX));
+        let deep = (0..100).fold(json!({}), |inner, _| json!([inner]));
+        assert_eq!(JsonPath::parse(&path).unwrap().find(&deep), [] as [&Value; 0]);
     }
 
     #[test]

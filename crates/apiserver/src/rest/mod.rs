@@ -10,6 +10,7 @@ mod create;
 mod delete;
 mod deletion;
 mod eviction;
+mod field_selector;
 mod get;
 mod input;
 mod list;
@@ -32,7 +33,10 @@ mod versions;
 mod view;
 mod watch;
 
+pub(crate) use continue_token::ContinueToken;
+pub(crate) use field_selector::FieldSelector;
 pub use node::{NodeProxy, NodeProxyError};
+pub(crate) use options::{DeleteOptions, ListOptions, WriteOptions};
 pub(crate) use prepare::completed;
 pub(crate) use route::{add_warnings, handle};
 pub(crate) use selector::LabelSelector;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
 
-use super::selector::{FieldSelector, LabelSelector};
+use super::{field_selector::FieldSelector, selector::LabelSelector};
 use crate::{ApiError, Subject, query::Query, request::Verb};
 
 /// What to do with fields that a kind does not have.

@@ -1,7 +1,6 @@
-//! Label and field selectors.
+//! Label selectors.
 
 use serde_json::Value;
-use windlass_schema::Kind;
 
 use crate::{ApiError, object::Object};
 
@@ -153,86 +152,21 @@ fn is_value(text: &str) -> bool {
     text.len() <= 63 && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
 }
 
-/// What fields of an object must be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSelector(Vec<FieldTerm>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct FieldTerm {
-    path: String,
-    value: String,
-    equal: bool,
-}
-
-impl FieldSelector {
-    /// Reads `metadata.name=a,status.phase!=Running`.
-    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let terms = text.split(',').filter(|term| !term.is_empty()).map(|term| {
-            let (path, value, equal) = match (term.split_once("!="), term.split_once("=")) {
-                (Some((path, value)), _) => (path, value, false),
-                (None, Some((path, value))) => (path, value.strip_prefix('=').unwrap_or(value), true),
-                (None, None) => {
-                    let why = format!("invalid selector: '{text}'; can't understand '{term}'");
-                    return Err(ApiError::bad_request(why));
-                }
-            };
-            Ok(FieldTerm { path: path.trim().to_owned(), value: value.trim().to_owned(), equal })
-        });
-        Ok(Self(terms.collect::<Result<_, _>>()?))
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Selects one object by its name.
-    pub(crate) fn require_name(&mut self, name: &str) {
-        self.0.push(FieldTerm { path: "metadata.name".to_owned(), value: name.to_owned(), equal: true });
-    }
-
-    /// Refuses fields that `kind` cannot be selected by.
-    pub(crate) fn check(&self, kind: &Kind) -> Result<(), ApiError> {
-        let known = |path: &str| {
-            matches!(path, "metadata.name" | "metadata.namespace")
-                || kind.selectable_fields.iter().any(|own| own == path)
-        };
-        match self.0.iter().find(|term| !known(&term.path)) {
-            None => Ok(()),
-            Some(term) if kind.selectable_fields.is_empty() && kind.is_builtin() => {
-                Err(ApiError::bad_request(format!(
-                    "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-                    term.path
-                )))
+impl std::fmt::Display for LabelSelector {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, Requirement { key, test }) in self.0.iter().enumerate() {
+            formatter.write_str(if index == 0 { "" } else { "," })?;
+            match test {
+                Test::Exists => write!(formatter, "{key}")?,
+                Test::Absent => write!(formatter, "!{key}")?,
+                Test::In(values) => write!(formatter, "{key} in ({})", values.join(","))?,
+                Test::NotIn(values) => write!(formatter, "{key} notin ({})", values.join(","))?,
+                Test::Greater(than) => write!(formatter, "{key}>{than}")?,
+                Test::Less(than) => write!(formatter, "{key}<{than}")?,
             }
-            Some(term) => Err(ApiError::bad_request(format!("field label not supported: {}", term.path))),
         }
+        Ok(())
     }
-
-    pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.0.iter().all(|term| (field(object, &term.path) == term.value) == term.equal)
-    }
-}
-
-/// The field as a selector compares it.
-fn field(object: &Value, path: &str) -> String {
-    let value = path.split('.').try_fold(object, |value, name| value.get(name));
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Bool(flag)) => flag.to_string(),
-        Some(Value::Number(number)) => number.to_string(),
-        _ => match path {
-            "spec.unschedulable" | "spec.hostNetwork" => "false".to_owned(),
-            "status.replicas" | "status.successful" => "0".to_owned(),
-            "source" => event_source(object).to_owned(),
-            _ => String::new(),
-        },
-    }
-}
-
-/// Who reports an event, by its old name for it or its new one.
-fn event_source(event: &Value) -> &str {
-    let text = |pointer| event.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
-    text("/source/component").or_else(|| text("/reportingComponent")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -283,19 +217,5 @@ mod tests {
         let object = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}});
         assert!(LabelSelector::of_value(&selector).matches(&object));
         assert!(!LabelSelector::of_value(&selector).matches(&json!({"metadata": {"labels": {"app": "web"}}})));
-    }
-
-    #[test]
-    fn field_selectors() {
-        let object = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n"}, "status": {}});
-        let matches = |text| FieldSelector::parse(text).unwrap().matches(&object);
-        assert!(matches("metadata.name=a,spec.nodeName==n,status.phase!=Running,spec.unschedulable=false"));
-        assert!(!matches("metadata.name!=a"));
-        assert!(matches("status.phase="));
-        assert!(FieldSelector::parse("metadata.name").is_err());
-        let by_source = FieldSelector::parse("source=kubelet").unwrap();
-        assert!(by_source.matches(&json!({"source": {"component": "kubelet"}})));
-        assert!(by_source.matches(&json!({"source": {}, "reportingComponent": "kubelet"})));
-        assert!(!by_source.matches(&json!({"source": {"component": "scheduler"}, "reportingComponent": "kubelet"})));
     }
 }

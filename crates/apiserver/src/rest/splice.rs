@@ -25,15 +25,16 @@ pub(crate) fn into_metadata(stored: &[u8], members: &str, out: &mut Vec<u8>) -> 
     true
 }
 
-/// As [`with_version`], without the first `cut` bytes but for the opening brace.
-pub(crate) fn bare_with_version(stored: &[u8], cut: usize, revision: Revision, out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    out.push(b'{');
-    let Some(inside) = inside_metadata(stored).filter(|inside| *inside >= cut) else {
-        out.truncate(start);
-        return false;
-    };
+/// As [`with_version`], with `opening` in the place of the first `cut` bytes.
+pub(crate) fn opened_with_version(
+    stored: &[u8],
+    (cut, opening): (usize, &[u8]),
+    revision: Revision,
+    out: &mut Vec<u8>,
+) -> bool {
+    let Some(inside) = inside_metadata(stored).filter(|inside| *inside >= cut) else { return false };
     let (before, after) = stored.split_at(inside);
+    out.extend_from_slice(opening);
     out.extend_from_slice(&before[cut..]);
     put_version(revision, after, out);
     true

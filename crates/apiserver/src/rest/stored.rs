@@ -13,7 +13,7 @@ use super::{
     list::{self, Page},
     options::ListOptions,
     scope::Scope,
-    splice::{bare_with_version, with_version},
+    splice::{opened_with_version, with_version},
     versions::is_stored_as_shown,
 };
 use crate::{
@@ -42,8 +42,16 @@ pub(super) fn object(scope: &Scope, entry: &Entry) -> Option<Response<Body>> {
         return None;
     }
     let mut text = Vec::with_capacity(entry.value.len() + VERSION_BYTES);
-    with_version(&entry.value, entry.modified, &mut text)
-        .then(|| respond_text(StatusCode::OK, JSON, text.into(), &scope.accept))
+    let head = head(scope);
+    let is_written = if scope.kind.is_builtin() && entry.value.starts_with(&head) {
+        // As from Kubernetes the kind comes first, so that clients who decode as they read know at once what they read.
+        let opening =
+            format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", scope.kind.kind().kind, scope.kind.api_version());
+        opened_with_version(&entry.value, (head.len(), opening.as_bytes()), entry.modified, &mut text)
+    } else {
+        with_version(&entry.value, entry.modified, &mut text)
+    };
+    is_written.then(|| respond_text(StatusCode::OK, JSON, text.into(), &scope.accept))
 }
 
 /// The answer to a list of everything; `None` if objects must be read for that.
@@ -112,7 +120,7 @@ impl Iterator for Pieces {
                 piece.push(b',');
             }
             let is_written = match &self.head {
-                Some(head) => bare_with_version(&bytes, head.len(), revision, &mut piece),
+                Some(head) => opened_with_version(&bytes, (head.len(), b"{"), revision, &mut piece),
                 None => with_version(&bytes, revision, &mut piece),
             };
             debug_assert!(is_written, "every stored object has metadata");

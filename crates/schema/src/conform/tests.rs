@@ -97,3 +97,11 @@ fn bytes_must_be_base64() {
     let error = conform("io.k8s.api.core.v1.Secret", json!({"data": {"a": "a b="}})).unwrap_err();
     assert_eq!(error.to_string(), "illegal base64 data at input byte 1");
 }
+
+#[test]
+fn not_all_of_many_unknown_fields_are_named() {
+    let many: Map<String, Value> = (0..1000).map(|number| (format!("x{number}"), Value::Null)).collect();
+    let conformed = conform("io.k8s.api.core.v1.ConfigMap", Value::Object(many)).unwrap();
+    assert_eq!(conformed.unknown.len(), UNKNOWN_MAX);
+    assert_eq!(conformed.object, json!({"metadata": {}}));
+}

@@ -18,7 +18,7 @@ pub(super) fn decoder(leaf: Leaf) -> Decoder {
         Leaf::MicroTime => |bytes, _| time(bytes, true),
         Leaf::Quantity => |bytes, _| quantity_text(bytes),
         Leaf::IntOrString => |bytes, _| int_or_string(bytes),
-        Leaf::Json => |bytes, _| json(bytes),
+        Leaf::Json => json,
         Leaf::SchemaOrBool => schema_or_bool,
         Leaf::SchemaOrList => schema_or_list,
         Leaf::SchemaOrStrings => schema_or_strings,
@@ -121,12 +121,12 @@ fn encode_int_or_string(value: &Value) -> Result<Vec<u8>, EncodeError> {
     Ok(writer.into_bytes())
 }
 
-fn json(bytes: &[u8]) -> Result<Value, DecodeError> {
+fn json(bytes: &[u8], depth: usize) -> Result<Value, DecodeError> {
     let mut value = Value::Null;
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         match (number, wire) {
-            (1, Wire::Bytes(raw)) if is_protobuf(raw) => value = super::decode(raw, None)?,
+            (1, Wire::Bytes(raw)) if is_protobuf(raw) => value = super::decode_inside(raw, None, depth)?,
             (1, Wire::Bytes(raw @ [_, ..])) => value = serde_json::from_slice(raw).map_err(DecodeError::Json)?,
             _ => {}
         }

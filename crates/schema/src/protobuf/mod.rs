@@ -89,6 +89,11 @@ pub fn is_protobuf(bytes: &[u8]) -> bool {
 /// # Errors
 /// The bytes are malformed, or their kind is not known.
 pub fn decode(bytes: &[u8], implied: Option<(&str, &str)>) -> Result<Value, DecodeError> {
+    decode_inside(bytes, implied, DEPTH_MAX)
+}
+
+/// Reads an encoded object that may nest `depth` messages.
+fn decode_inside(bytes: &[u8], implied: Option<(&str, &str)>, depth: usize) -> Result<Value, DecodeError> {
     let body = bytes.strip_prefix(MAGIC).ok_or(DecodeError::NotKubernetes)?;
     let envelope = Envelope::read(body)?;
     let (api_version, kind) = match (envelope.api_version.as_str(), envelope.kind.as_str()) {
@@ -100,7 +105,7 @@ pub fn decode(bytes: &[u8], implied: Option<(&str, &str)>) -> Result<Value, Deco
     }
     let known = object_struct(api_version, kind)
         .ok_or_else(|| DecodeError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })?;
-    let mut object = decode::message(known, envelope.raw, DEPTH_MAX)?;
+    let mut object = decode::message(known, envelope.raw, depth)?;
     object["apiVersion"] = api_version.into();
     object["kind"] = kind.into();
     Ok(object)
@@ -292,5 +297,17 @@ mod tests {
             writer.into_bytes()
         });
         assert!(matches!(decode_message(definition, &nested), Err(DecodeError::Malformed(_))));
+    }
+
+    #[test]
+    fn objects_may_not_nest_without_end() {
+        // What a ControllerRevision keeps may be an encoded object, such as a ControllerRevision.
+        let nested: Vec<u8> = (0..2 * DEPTH_MAX).fold(b"{}".to_vec(), |inner, _| {
+            let (mut data, mut revision) = (Writer::default(), Writer::default());
+            data.bytes(1, &inner);
+            revision.bytes(2, &data.into_bytes());
+            envelope("apps/v1", "ControllerRevision", &revision.into_bytes())
+        });
+        assert!(matches!(decode(&nested, None), Err(DecodeError::Malformed(_))));
     }
 }

@@ -1,0 +1,52 @@
+//! The cluster that the tests run on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{root, run};
+
+/// A running cluster with every controller and a node that pretends; it ends with this value.
+pub(super) struct Cluster {
+    windlass: PathBuf,
+    dir: PathBuf,
+}
+
+impl Cluster {
+    /// Starts a new cluster below `place`, by `windlass` or by the program of this checkout.
+    pub(super) fn start(place: &Path, windlass: Option<&Path>) -> Result<Self> {
+        let windlass = match windlass {
+            Some(path) => path.canonicalize().with_context(|| format!("no {}", path.display()))?,
+            None => {
+                let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+                run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
+                root().join("target/debug/windlass")
+            }
+        };
+        let dir = place.join("cluster");
+        fs::remove_dir_all(&dir).ok();
+        let cluster = Self { windlass, dir };
+        let up = ["up", "--detach", "--profile", "workloads", "--port", "0", "--no-operators"];
+        run(cluster.command().args(up).stdout(Stdio::null()))?;
+        Ok(cluster)
+    }
+
+    /// How clients reach it.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.windlass);
+        command.arg("--dir").arg(&self.dir);
+        command
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.command().arg("down").output().ok();
+    }
+}
