@@ -182,6 +182,13 @@ mod tests {
     }
 
     #[test]
+    fn numbers_stay_as_they_are() {
+        let value = parse_json(b"[184467440733372036854775808,0.1,1e-310]").unwrap().value;
+        assert_eq!(parse_json(value.to_string().as_bytes()).unwrap().value, value);
+        assert_eq!(value.to_string(), "[1.8446744073337202e+26,0.1,1e-310]");
+    }
+
+    #[test]
     fn broken_texts_are_errors() {
         assert!(parse_json(b"{").is_err());
         assert!(parse_json(b"{} {}").is_err());
