@@ -14,7 +14,7 @@ use windlass_controllers::{Controllers, Set};
 use windlass_node::{Capabilities, Node};
 use windlass_store::Store;
 
-use crate::directory::{touch_private, write_private};
+use crate::directory::write_private;
 use crate::lock::Lock;
 use crate::node::{NodeDoor, node_config};
 use crate::pki::Pki;
@@ -235,9 +235,8 @@ impl Place {
 
     fn store(&self) -> Result<Store, StartError> {
         let Some(directory) = &self.directory else { return Ok(Store::in_memory()) };
-        let path = directory.store();
-        touch_private(&path).map_err(|source| StartError::file(&path, source))?;
-        Ok(Store::open(path)?)
+        directory.refuse_earlier_store()?;
+        Ok(Store::open(directory.store())?)
     }
 
     /// The addresses that the API server is reached at.

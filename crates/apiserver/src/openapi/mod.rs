@@ -173,12 +173,12 @@ fn kinds(name: &str, catalog: &Catalog) -> Option<Vec<Served>> {
     let parts: Vec<&str> = name.split('/').collect();
     let (group, version) = match &parts[..] {
         ["api" | "apis" | "version"] => return Some(Vec::new()),
-        ["apis", group] => return catalog.kinds().iter().any(|kind| kind.group == *group).then(Vec::new),
+        ["apis", group] => return catalog.kinds().any(|kind| kind.group == *group).then(Vec::new),
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
         _ => return None,
     };
-    let found = catalog.kinds().iter().filter(|kind| kind.group == group && kind.version == version);
+    let found = catalog.kinds().filter(|kind| kind.group == group && kind.version == version);
     let found: Vec<Served> = found.cloned().collect();
     (!found.is_empty()).then_some(found)
 }

@@ -36,11 +36,12 @@ pub(crate) async fn create(scope: &Scope, request: Request<Body>) -> Result<Resp
 /// Stores a new object; a made-up name that is taken is made up again.
 pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, ApiError> {
     let Changed { object, owned } = new;
-    let generated = object.name().is_empty() && !object.meta("generateName").is_empty();
-    for _ in 1..GENERATED_NAME_TRIES {
-        match create_once(scope, object.clone(), owned).await {
-            Err(error) if generated && error.is_already_exists() => {}
-            result => return result,
+    if object.name().is_empty() && !object.meta("generateName").is_empty() {
+        for _ in 1..GENERATED_NAME_TRIES {
+            match create_once(scope, object.clone(), owned).await {
+                Err(error) if error.is_already_exists() => {}
+                result => return result,
+            }
         }
     }
     create_once(scope, object, owned).await
