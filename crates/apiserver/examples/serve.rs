@@ -27,6 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         service_address: [10, 96, 0, 1].into(),
         service_range: config.service_range,
         client_ca: None,
+        front_proxy_ca: None,
     };
     bootstrap(&store, &settings, jiff::Timestamp::now()).await?;
     let api = Api::new(store.clone(), Auth::new(store), config);

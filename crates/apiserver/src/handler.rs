@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     Api, ApiError, Body, Subject,
-    audit::{AUDIT_ID, AuditedRequest},
+    audit::{self, AUDIT_ID, AuditLog, AuditedRequest, Level, Outcome},
     auth::{Peer, User},
     codec::{Accept, Transform, full, respond},
     request::{RequestInfo, Verb},
@@ -20,21 +20,69 @@ pub(crate) async fn handle(api: Api, request: Request<Body>, peer: Peer) -> Resp
     let started = Instant::now();
     let _in_flight = api.system().metrics.begin(request.method());
     let info = RequestInfo::new(request.method(), request.uri());
-    let headers = request.headers().clone();
-    let audited = AuditedRequest::new(&request);
-    let mut user = User::anonymous();
-    let mut response = match answer(&api, request, &peer, &info, &mut user).await {
-        Ok(response) => response,
-        Err(error) => failure(&error, &headers, &info),
+    let seen = AuditedRequest::new(&request);
+    let mut response = match &api.config().audit {
+        Some(audit) => audited(&api, audit, &seen, request, (&peer, &info)).await,
+        None => answered(&api, request, &peer, &info, &mut User::anonymous()).await,
     };
     observe(&api, &info, &response, started);
-    if let Ok(id) = HeaderValue::from_str(&audited.id) {
+    if let Ok(id) = HeaderValue::from_str(&seen.id) {
         response.headers_mut().insert(AUDIT_ID, id);
     }
-    if let Some(audit) = &api.config().audit {
-        audit.record(&audited, &info, &user, response.status().as_u16());
-    }
     response
+}
+
+/// What streams, and has no body to be kept.
+const STREAMS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
+/// Answers a request and logs it.
+async fn audited(
+    api: &Api,
+    audit: &AuditLog,
+    seen: &AuditedRequest,
+    request: Request<Body>,
+    (peer, info): (&Peer, &RequestInfo),
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    let mut user = User::anonymous();
+    let kept = match audit.logs_bodies() {
+        true => audit::of_request(request).await,
+        false => Ok((request, bytes::Bytes::new())),
+    };
+    let (request, sent) = match kept {
+        Ok(kept) => kept,
+        Err(error) => return failure(&error, &headers, info),
+    };
+    let (response, notes) = audit::noted(answered(api, request, peer, info, &mut user)).await;
+    let level = audit.level(&user, info);
+    let streams = info
+        .resource
+        .as_ref()
+        .is_some_and(|resource| resource.verb == Verb::Watch || STREAMS.contains(&resource.subresource.as_str()));
+    let (response, answer) = if level == Level::RequestResponse && !streams {
+        let (response, body) = audit::of_response(response).await;
+        let answer = (response.headers().clone(), body);
+        (response, Some(answer))
+    } else {
+        (response, None)
+    };
+    let status = response.status();
+    audit.record(&Outcome { request: seen, info, user: &user, level, notes, status, sent, answer });
+    response
+}
+
+async fn answered(
+    api: &Api,
+    request: Request<Body>,
+    peer: &Peer,
+    info: &RequestInfo,
+    user: &mut User,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    match answer(api, request, peer, info, user).await {
+        Ok(response) => response,
+        Err(error) => failure(&error, &headers, info),
+    }
 }
 
 async fn answer(
@@ -67,7 +115,13 @@ async fn authorized(
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
     let method = request.method().as_str().to_ascii_lowercase();
-    api.auth().authorize(&user, &info.attributes(&method))?;
+    let allowed = api.auth().authorize(&user, &info.attributes(&method));
+    audit::annotate("authorization.k8s.io/decision", if allowed.is_ok() { "allow" } else { "forbid" });
+    audit::annotate("authorization.k8s.io/reason", "");
+    allowed?;
+    if let Some(remote) = api.remotes().of_path(&info.path) {
+        return api.extensions().forward(&remote, &user, request).await;
+    }
     match info.resource {
         Some(_) => rest::handle(api, user, info, request).await,
         None => outside(api, info, request.headers()),
@@ -83,7 +137,7 @@ fn outside(api: &Api, info: &RequestInfo, headers: &HeaderMap) -> Result<Respons
         return Ok(response.map(full));
     }
     let catalog = api.registry().catalog();
-    if let Some(result) = api.discovery().respond(&info.path, headers, &catalog, api.config()) {
+    if let Some(result) = api.discovery().respond(&info.path, headers, (&catalog, &api.remotes().all()), api.config()) {
         return result;
     }
     if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {

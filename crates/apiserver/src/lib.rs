@@ -32,6 +32,7 @@ mod upkeep;
 mod webhook;
 
 pub use address::{AddressRange, AddressRangeError};
+pub use aggregation::FrontProxy;
 pub use codec::{Body, BoxError, full};
 pub use error::{ApiError, Cause, Details, Subject};
 pub use rest::{NodeProxy, NodeProxyError};

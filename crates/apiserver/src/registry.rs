@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 use tokio::sync::watch;
 use windlass_schema::{Kind, builtin};
 use windlass_store::Revision;
@@ -73,59 +74,100 @@ impl Deref for Served {
     }
 }
 
-/// All kinds that are served at one moment.
-#[derive(Debug)]
+/// All kinds that are served at one moment. A clone shares everything, so that one more definition costs the same however
+/// many there are.
+#[derive(Clone, Debug)]
 pub struct Catalog {
+    builtin: Arc<Index>,
+    /// Kinds by the name of the definition that made them.
+    custom: RedBlackTreeMapSync<String, Arc<[Served]>>,
+    by_resource: HashTrieMapSync<String, Served>,
+    by_kind: HashTrieMapSync<String, Served>,
+}
+
+/// The built-in kinds, which stay as they are.
+#[derive(Debug)]
+struct Index {
     served: Vec<Served>,
     by_resource: HashMap<String, usize>,
+    by_kind: HashMap<String, usize>,
+}
+
+impl Index {
+    fn new() -> Self {
+        let served: Vec<Served> = builtin().kinds().iter().cloned().map(Served::builtin).collect();
+        let by =
+            |key: fn(&Served) -> String| served.iter().enumerate().map(|(index, kind)| (key(kind), index)).collect();
+        Self { by_resource: by(own_resource_key), by_kind: by(own_kind_key), served }
+    }
 }
 
 impl Catalog {
-    fn new(custom: &[(String, Vec<Served>)]) -> Self {
-        let builtin = builtin().kinds().iter().cloned().map(Served::builtin);
-        let served: Vec<Served> = builtin.chain(custom.iter().flat_map(|(_, kinds)| kinds.iter().cloned())).collect();
-        let by_resource = served
-            .iter()
-            .enumerate()
-            // Built-in kinds come first and stay: a definition cannot take their place.
-            .rev()
-            .map(|(index, kind)| (resource_key(&kind.group, &kind.version, &kind.plural), index))
-            .collect();
-        Self { served, by_resource }
+    fn new() -> Self {
+        Self {
+            builtin: Arc::new(Index::new()),
+            custom: RedBlackTreeMapSync::new_sync(),
+            by_resource: HashTrieMapSync::new_sync(),
+            by_kind: HashTrieMapSync::new_sync(),
+        }
     }
 
     /// The kinds: built-in ones in the order of discovery, then custom ones by the name of their definition.
-    pub fn kinds(&self) -> &[Served] {
-        &self.served
+    pub fn kinds(&self) -> impl Iterator<Item = &Served> {
+        self.builtin.served.iter().chain(self.custom.values().flat_map(|kinds| kinds.iter()))
     }
 
-    /// The kind behind a path.
+    /// The kind behind a path. A definition cannot take the place of a built-in kind.
     pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<&Served> {
-        self.by_resource.get(&resource_key(group, version, plural)).map(|index| &self.served[*index])
+        let key = key(group, version, plural);
+        let builtin = self.builtin.by_resource.get(&key).map(|index| &self.builtin.served[*index]);
+        builtin.or_else(|| self.by_resource.get(&key))
     }
 
     /// The kind of an object.
     pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Served> {
-        self.served.iter().find(|served| served.kind.kind == kind && served.version == version && served.group == group)
+        let key = key(group, version, kind);
+        let builtin = self.builtin.by_kind.get(&key).map(|index| &self.builtin.served[*index]);
+        builtin.or_else(|| self.by_kind.get(&key))
+    }
+
+    /// Puts `kinds` in the place of those that `definition` had; `false` if it has none and had none.
+    fn replace(&mut self, definition: &str, kinds: Vec<Served>) -> bool {
+        let before = self.custom.get(definition).cloned();
+        for kind in before.iter().flat_map(|kinds| kinds.iter()) {
+            self.by_resource.remove_mut(&own_resource_key(kind));
+            self.by_kind.remove_mut(&own_kind_key(kind));
+        }
+        for kind in &kinds {
+            self.by_resource.insert_mut(own_resource_key(kind), kind.clone());
+            self.by_kind.insert_mut(own_kind_key(kind), kind.clone());
+        }
+        if kinds.is_empty() {
+            self.custom.remove_mut(definition);
+            return before.is_some();
+        }
+        self.custom.insert_mut(definition.to_owned(), kinds.into());
+        true
     }
 }
 
-fn resource_key(group: &str, version: &str, plural: &str) -> String {
-    format!("{group}/{version}/{plural}")
+fn own_resource_key(kind: &Served) -> String {
+    key(&kind.group, &kind.version, &kind.plural)
+}
+
+fn own_kind_key(kind: &Served) -> String {
+    key(&kind.group, &kind.version, &kind.kind.kind)
+}
+
+fn key(group: &str, version: &str, name: &str) -> String {
+    format!("{group}/{version}/{name}")
 }
 
 /// The catalog that is in force, and word of its changes.
 #[derive(Debug)]
 pub struct Registry {
-    state: RwLock<State>,
+    catalog: RwLock<Arc<Catalog>>,
     changes: watch::Sender<u64>,
-}
-
-#[derive(Debug)]
-struct State {
-    catalog: Arc<Catalog>,
-    /// Kinds by the name of the definition that made them, in order.
-    custom: Vec<(String, Vec<Served>)>,
 }
 
 impl Default for Registry {
@@ -137,13 +179,12 @@ impl Default for Registry {
 impl Registry {
     /// The built-in kinds.
     pub fn new() -> Self {
-        let state = State { catalog: Arc::new(Catalog::new(&[])), custom: Vec::new() };
-        Self { state: RwLock::new(state), changes: watch::Sender::new(0) }
+        Self { catalog: RwLock::new(Arc::new(Catalog::new())), changes: watch::Sender::new(0) }
     }
 
     /// What is served now; it does not change under its holder.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).catalog)
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The kind behind a path.
@@ -176,16 +217,11 @@ impl Registry {
 
     /// Serves the kinds of a definition in place of those that it had; none withdraws it.
     pub(crate) fn serve(&self, definition: &str, kinds: Vec<Served>) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let position = state.custom.binary_search_by(|(name, _)| name.as_str().cmp(definition));
-        match (position, kinds.is_empty()) {
-            (Ok(index), true) => drop(state.custom.remove(index)),
-            (Ok(index), false) => state.custom[index].1 = kinds,
-            (Err(_), true) => return,
-            (Err(index), false) => state.custom.insert(index, (definition.to_owned(), kinds)),
+        let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::make_mut(&mut catalog).replace(definition, kinds) {
+            return;
         }
-        state.catalog = Arc::new(Catalog::new(&state.custom));
-        drop(state);
+        drop(catalog);
         self.changes.send_modify(|number| *number += 1);
     }
 }

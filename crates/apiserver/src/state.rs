@@ -19,7 +19,7 @@ use crate::{
     Body, NodeProxy,
     address::AddressRange,
     admission::{Admission, Plugins, keep_status},
-    aggregation,
+    aggregation::{self, Extensions, FrontProxy, Remotes},
     audit::AuditLog,
     auth::{Auth, Peer, rbac::keep_aggregated},
     crd,
@@ -52,6 +52,8 @@ pub struct Config {
     pub clock: Clock,
     /// Where requests are logged, if anywhere.
     pub audit: Option<Arc<AuditLog>>,
+    /// What is shown to servers that answer for groups of their own.
+    pub front_proxy: Option<FrontProxy>,
 }
 
 impl Default for Config {
@@ -65,6 +67,7 @@ impl Default for Config {
             node_proxy: None,
             clock: Clock::system(),
             audit: None,
+            front_proxy: None,
         }
     }
 }
@@ -91,6 +94,8 @@ struct Inner {
     auth: Arc<Auth>,
     admission: Admission,
     webhooks: Arc<Webhooks>,
+    extensions: Arc<Extensions>,
+    remotes: Arc<Remotes>,
     system: System,
     discovery: Discovery,
     openapi: OpenApi,
@@ -118,6 +123,8 @@ impl Api {
         tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
         tokio::spawn(keep_status(store.clone(), stop.clone()));
         tokio::spawn(aggregation::keep(store.clone(), Arc::clone(api.registry()), stop.clone()));
+        let (remotes, extensions) = (Arc::clone(&api.0.remotes), Arc::clone(&api.0.extensions));
+        tokio::spawn(aggregation::keep_remote(store.clone(), remotes, extensions, stop.clone()));
         tokio::spawn(flow::keep(store.clone(), Arc::clone(&api.0.flows), stop.clone()));
         tokio::spawn(upkeep::run(store, clock, stop));
         api
@@ -136,12 +143,15 @@ impl Api {
             Arc::clone(&webhooks),
             config.plugins.clone(),
         );
+        let extensions = Arc::new(Extensions::new(store.clone(), config.front_proxy.clone()));
         Self(Arc::new(Inner {
             store,
             registry,
             auth,
             admission,
             webhooks,
+            extensions,
+            remotes: Arc::default(),
             system: System::default(),
             discovery: Discovery::default(),
             openapi: OpenApi::default(),
@@ -194,6 +204,21 @@ impl Api {
     /// The client of webhooks.
     pub(crate) fn webhooks(&self) -> &Webhooks {
         &self.0.webhooks
+    }
+
+    /// Who answers for groups that this server does not answer for.
+    pub(crate) fn remotes(&self) -> &Remotes {
+        &self.0.remotes
+    }
+
+    /// The client of those who do.
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.0.extensions
+    }
+
+    /// Shows another identity to servers that answer for groups of their own.
+    pub fn show_to_extensions(&self, identity: FrontProxy) {
+        self.0.extensions.show(identity);
     }
 
     /// Health, version and metrics.

@@ -168,7 +168,7 @@ fn a_store_and_a_file_that_may_not_be_read_are_named_and_stay_as_they_are() {
     success(cluster.windlass().arg("down"));
 
     let store = std::fs::read_dir(cluster.state()).expect("the state is a folder").flatten();
-    let store = store.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "redb"));
+    let store = store.map(|entry| entry.path()).find(|path| path.ends_with("store.log"));
     let store = store.expect("the store is a file of the state");
     seal(&store, 0o000);
     let said = failure(cluster.windlass().args(["up", "--detach", "--profile", "bare"]));

@@ -9,15 +9,16 @@ use windlass_apiserver::audit::{AuditLog, Policy};
 use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, SigningKey, TokenIssuer, User};
 use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
-use windlass_apiserver::{AddressRange, Api, Config};
+use windlass_apiserver::{AddressRange, Api, Config, FrontProxy};
 use windlass_controllers::{Controllers, Set};
 use windlass_node::{Capabilities, Node};
 use windlass_store::Store;
 
-use crate::directory::{touch_private, write_private};
+use crate::directory::write_private;
 use crate::lock::Lock;
 use crate::node::{NodeDoor, node_config};
 use crate::pki::Pki;
+use crate::renewal::Renewal;
 use crate::tasks::{Failure, Failures, Group, failures};
 use crate::{AuditConfig, ClusterConfig, Directory, Kubeconfig, Listen, LoopbackRange, Profile, StartError, address};
 
@@ -95,9 +96,13 @@ impl Cluster {
             service_address: IpAddr::V4(place.range.api()),
             service_range: self.api.config().service_range,
             client_ca: Some(self.pki.authority.clone()),
+            front_proxy_ca: Some(self.pki.front_proxy_authority.clone()),
         };
         bootstrap(self.api.store(), &first, config.clock.now()).await?;
-        self.kubeconfig = place.serve(&self.api, &self.pki, &self.servers)?;
+        if let Some((kubeconfig, tls)) = place.serve(&self.api, &self.pki, &self.servers)? {
+            self.renew_certificates(config, place, tls, &kubeconfig);
+            self.kubeconfig = Some(kubeconfig);
+        }
         self.api.system().health.set_bootstrapped();
         self.start_controllers(config);
         if config.profile == Profile::Node {
@@ -137,7 +142,8 @@ impl Cluster {
         let address = local_address(Some(&listener), range)?;
         let mut place = Place { directory: None, lock: None, range, listener: Some(listener), address };
         let served = place.serve(&self.api, &self.pki, &self.servers)?;
-        Ok(served.expect("a place with a listener is served"))
+        let (kubeconfig, _) = served.expect("a place with a listener is served");
+        Ok(kubeconfig)
     }
 
     /// What the kernel lets the node do; `None` if there is no node.
@@ -161,6 +167,20 @@ impl Cluster {
         self.api.shutdown().cancel();
         self.servers.stop().await;
         self.api.store().close().await;
+    }
+
+    /// Keeps the certificates of a cluster with a directory from ending while it runs.
+    fn renew_certificates(&self, config: &ClusterConfig, place: &Place, tls: Tls, kubeconfig: &Kubeconfig) {
+        let Some(directory) = &place.directory else { return };
+        let renewal = Renewal {
+            directory: directory.clone(),
+            addresses: place.addresses().to_vec(),
+            api: self.api.clone(),
+            tls,
+            kubeconfig: kubeconfig.clone(),
+            clock: config.clock.clone(),
+        };
+        self.servers.spawn("renewal of certificates", renewal.run(self.servers.token()));
     }
 
     fn start_controllers(&self, config: &ClusterConfig) {
@@ -215,13 +235,17 @@ impl Place {
 
     fn store(&self) -> Result<Store, StartError> {
         let Some(directory) = &self.directory else { return Ok(Store::in_memory()) };
-        let path = directory.store();
-        touch_private(&path).map_err(|source| StartError::file(&path, source))?;
-        Ok(Store::open(path)?)
+        directory.refuse_earlier_store()?;
+        Ok(Store::open(directory.store())?)
+    }
+
+    /// The addresses that the API server is reached at.
+    fn addresses(&self) -> [IpAddr; 3] {
+        [self.address.ip(), IpAddr::V4(self.range.api()), IpAddr::from([127, 0, 0, 1])]
     }
 
     fn pki(&self) -> Result<Pki, StartError> {
-        let addresses = [self.address.ip(), IpAddr::V4(self.range.api()), IpAddr::from([127, 0, 0, 1])];
+        let addresses = self.addresses();
         Ok(match &self.directory {
             Some(directory) => Pki::in_directory(&directory.pki(), &addresses)?,
             None => Pki::in_memory(&addresses)?,
@@ -229,16 +253,16 @@ impl Place {
     }
 
     /// Answers connections, and says so in the kubeconfig.
-    fn serve(&mut self, api: &Api, pki: &Pki, servers: &Group) -> Result<Option<Kubeconfig>, StartError> {
+    fn serve(&mut self, api: &Api, pki: &Pki, servers: &Group) -> Result<Option<(Kubeconfig, Tls)>, StartError> {
         let Some(listener) = self.listener.take() else { return Ok(None) };
         let listen = |source| StartError::Listen { address: self.address, source };
         listener.set_nonblocking(true).map_err(listen)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
         let server = &pki.server;
         let tls = Tls::new(server.certificate.as_bytes(), server.key.as_bytes(), pki.authority.as_bytes())?;
-        let (api, stop) = (api.clone(), servers.token());
+        let (api, stop, shown) = (api.clone(), servers.token(), tls.clone());
         servers.spawn("API server", async move {
-            server::serve(listener, Some(tls), api, stop).await;
+            server::serve(listener, Some(shown), api, stop).await;
             Ok::<_, Infallible>(())
         });
         let kubeconfig = Kubeconfig {
@@ -250,7 +274,7 @@ impl Place {
             let text = kubeconfig.to_string();
             write_private(&path, text.as_bytes()).map_err(|source| StartError::file(&path, source))?;
         }
-        Ok(Some(kubeconfig))
+        Ok(Some((kubeconfig, tls)))
     }
 }
 
@@ -273,6 +297,10 @@ fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc
         node_proxy: Some(door),
         clock: config.clock.clone(),
         audit: config.audit.as_ref().map(audit_log).transpose()?,
+        front_proxy: Some(FrontProxy {
+            certificate: pki.front_proxy.certificate.clone(),
+            key: pki.front_proxy.key.clone(),
+        }),
         ..Config::default()
     };
     Ok(Api::new(store, auth, settings))

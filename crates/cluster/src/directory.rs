@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use windlass_store::OpenError;
+
 use crate::StartError;
 
 const PRIVATE_DIR: u32 = 0o700;
@@ -40,7 +42,17 @@ impl Directory {
 
     /// The store.
     pub fn store(&self) -> PathBuf {
-        self.0.join("store.redb")
+        self.0.join("store.log")
+    }
+
+    /// A store of the format before the present one would look like none at all.
+    pub(crate) fn refuse_earlier_store(&self) -> Result<(), OpenError> {
+        let path = self.0.join("store.redb");
+        if !path.exists() {
+            return Ok(());
+        }
+        let reason = "it was written by an earlier version, in a format that this one does not read".to_owned();
+        Err(OpenError::Corrupt { path, reason })
     }
 
     /// The file that remembers the range of addresses.
@@ -76,11 +88,6 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         outcome => outcome,
     }
-}
-
-/// Makes an empty file that only its owner can read, unless it is there.
-pub(crate) fn touch_private(path: &Path) -> io::Result<()> {
-    OpenOptions::new().append(true).create(true).mode(PRIVATE_FILE).open(path).map(drop)
 }
 
 /// Writes a file that only its owner can read, as a whole or not at all.

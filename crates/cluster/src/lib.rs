@@ -23,6 +23,7 @@ mod kubeconfig;
 mod lock;
 mod node;
 mod pki;
+mod renewal;
 mod tasks;
 
 pub use address::LoopbackRange;

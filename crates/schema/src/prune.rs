@@ -15,8 +15,18 @@ impl Schema {
         if let Some(name) = self.definition_name() {
             return prune_builtin(name, object);
         }
-        let mut pruning = Pruning { dropped: Vec::new() };
-        pruning.value(Some(self), object, "", true);
+        let mut pruning = Pruning { dropped: Vec::new(), is_metadata_read: false };
+        pruning.value(Some(self), object, Path::Root, true);
+        pruning.dropped
+    }
+
+    /// As [`Schema::prune`], for an object whose metadata has its canonical form already.
+    pub fn prune_body(&self, object: &mut Value) -> Vec<String> {
+        if self.definition_name().is_some() {
+            return self.prune(object);
+        }
+        let mut pruning = Pruning { dropped: Vec::new(), is_metadata_read: true };
+        pruning.value(Some(self), object, Path::Root, true);
         pruning.dropped
     }
 
@@ -30,8 +40,8 @@ impl Schema {
 
     /// Drops unknown fields from a value that is no whole object: from a default.
     pub(crate) fn prune_value(&self, value: &mut Value) -> Vec<String> {
-        let mut pruning = Pruning { dropped: Vec::new() };
-        pruning.value(Some(self), value, "", self.is_embedded_resource());
+        let mut pruning = Pruning { dropped: Vec::new(), is_metadata_read: false };
+        pruning.value(Some(self), value, Path::Root, self.is_embedded_resource());
         pruning.dropped
     }
 }
@@ -47,13 +57,33 @@ fn prune_builtin(name: &str, object: &mut Value) -> Vec<String> {
     }
 }
 
+/// Where the walk is. It becomes text only where something is dropped.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Member(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Member(parent, name) => child(&parent.text(), name),
+            Self::Item(parent, index) => item(&parent.text(), *index),
+        }
+    }
+}
+
 struct Pruning {
     dropped: Vec<String>,
+    /// Whether the metadata of the root is canonical.
+    is_metadata_read: bool,
 }
 
 impl Pruning {
     /// Without a schema nothing in a map is known.
-    fn value(&mut self, schema: Option<&Schema>, value: &mut Value, path: &str, is_object: bool) {
+    fn value(&mut self, schema: Option<&Schema>, value: &mut Value, path: Path<'_>, is_object: bool) {
         match value {
             Value::Object(members) => self.members(schema, members, path, is_object),
             Value::Array(items) => {
@@ -64,44 +94,48 @@ impl Pruning {
                 };
                 for (index, value) in items.iter_mut().enumerate() {
                     let is_object = items_schema.is_some_and(Schema::is_embedded_resource);
-                    self.value(items_schema, value, &item(path, index), is_object);
+                    self.value(items_schema, value, Path::Item(&path, index), is_object);
                 }
             }
             _ => {}
         }
     }
 
-    fn members(&mut self, schema: Option<&Schema>, members: &mut Map<String, Value>, path: &str, is_object: bool) {
+    fn members(&mut self, schema: Option<&Schema>, members: &mut Map<String, Value>, path: Path<'_>, is_object: bool) {
         let keeps_unknown = schema.is_some_and(Schema::preserves_unknown_fields);
         members.retain(|name, value| {
-            let path = child(path, name);
+            let path = Path::Member(&path, name);
             if is_object && OBJECT_FIELDS.contains(&name.as_str()) {
                 if name == "metadata" {
-                    self.metadata(value, &path);
+                    self.metadata(value, path);
                 }
                 return true;
             }
             let Some(schema) = schema else {
-                self.dropped.push(path);
+                self.dropped.push(path.text());
                 return false;
             };
             let node = schema.node();
             if let Some(property) = node.words.properties.get(name) {
-                self.value(Some(property), value, &path, property.is_embedded_resource());
+                self.value(Some(property), value, path, property.is_embedded_resource());
             } else if node.words.additional_properties.is_some() {
                 let additional = schema.additional_properties();
-                self.value(additional, value, &path, additional.is_some_and(Schema::is_embedded_resource));
+                self.value(additional, value, path, additional.is_some_and(Schema::is_embedded_resource));
             } else if !keeps_unknown {
-                self.dropped.push(path);
+                self.dropped.push(path.text());
                 return false;
             }
             true
         });
     }
 
-    fn metadata(&mut self, metadata: &mut Value, path: &str) {
+    fn metadata(&mut self, metadata: &mut Value, path: Path<'_>) {
+        if self.is_metadata_read && matches!(path, Path::Member(Path::Root, _)) {
+            return;
+        }
         if let Ok(conformed) = conform(gojson::object_meta().name, metadata.clone()) {
-            self.dropped.extend(conformed.unknown.iter().map(|unknown| child(path, unknown)));
+            let path = path.text();
+            self.dropped.extend(conformed.unknown.iter().map(|unknown| child(&path, unknown)));
             *metadata = conformed.object;
         }
     }

@@ -1,167 +1,169 @@
-//! The durable copy: one redb file with the present entries and the revision.
+//! The durable copy of the store: its log, which is written anew without the past once most of it is past.
 
-use std::{
-    fmt, io,
-    path::{Path, PathBuf},
-    sync::Arc,
+use std::{fmt, io, sync::Arc};
+
+use crate::{
+    Event, OpenError, Snapshot,
+    compaction::Compaction,
+    log::{Damage, Log, Medium, Place, Record, change_bytes},
+    stage::Staged,
 };
 
-use bytes::Bytes;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
+/// A log that is shorter is not worth writing anew.
+const COMPACT_BYTES_MIN: u64 = 16 << 20;
+/// How many times as long as its entries a log may become.
+const GROWTH_MAX: u64 = 2;
+/// A larger buffer than this is not kept for the next batch.
+const RECORD_BYTES_KEPT: usize = 4 << 20;
 
-use crate::{Entry, OpenError, Revision, Snapshot, snapshot::Index, stage::Staged};
-
-/// The entries: created, modified, value.
-const ENTRIES: TableDefinition<'_, &str, (u64, u64, &[u8])> = TableDefinition::new("entries");
-/// Facts about the whole, by name.
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-const REVISION: &str = "revision";
-/// Memory holds every entry already, so the page cache stays small.
-const PAGE_CACHE_BYTES: usize = 8 << 20;
-
-type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
-
-/// The open file, and how to open it again after it failed.
+/// The open log.
 pub(crate) struct Disk {
-    path: PathBuf,
-    open: Opener,
-    database: Option<Database>,
+    place: Arc<dyn Place>,
+    log: Log,
+    /// Whether the last record failed, so that some of it may be there.
+    is_failed: bool,
+    /// Whether the log is at its place after a crash, too.
+    is_settled: bool,
+    record: Record,
+    /// How long the log would be without its past.
+    live_bytes: u64,
+    /// How long it may become before it is written anew.
+    compact_at: u64,
+    compaction: Option<Compaction>,
 }
 
 impl fmt::Debug for Disk {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Disk").field("path", &self.path).finish_non_exhaustive()
+        formatter.debug_struct("Disk").field("path", &self.place.path()).finish_non_exhaustive()
     }
 }
 
 impl Disk {
-    /// The file at `path`, which is made if it is not there.
-    pub(crate) fn file(path: &Path) -> Result<Self, OpenError> {
-        let file = path.to_owned();
-        Self::opened_by(path, Box::new(move || Database::builder().set_cache_size(PAGE_CACHE_BYTES).create(&file)))
-    }
-
-    /// A disk that `open` opens; `path` is its name in errors.
-    pub(crate) fn opened_by(path: &Path, open: Opener) -> Result<Self, OpenError> {
-        let mut disk = Self { path: path.to_owned(), open, database: None };
-        disk.reopen()?;
-        Ok(disk)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether the disk must be opened again.
-    pub(crate) fn is_failed(&self) -> bool {
-        self.database.is_none()
-    }
-
-    /// Gives the file up until it is opened again.
-    pub(crate) fn fail(&mut self) {
-        self.database = None;
-    }
-
-    /// Opens the file and reads the revision that it holds.
-    pub(crate) fn reopen(&mut self) -> Result<Revision, OpenError> {
-        // The old handle holds the file's lock.
-        self.database = None;
-        let database = (self.open)().map_err(|error| self.open_error(error))?;
-        let revision = prepare(&database).map_err(|error| self.read_error(error))?;
-        self.database = Some(database);
-        Ok(revision)
-    }
-
-    /// Everything that the file holds.
-    pub(crate) fn load(&self) -> Result<Snapshot, OpenError> {
-        let database = self.database.as_ref().expect("a disk is loaded right after it was opened");
-        read_all(database).map_err(|error| self.read_error(error))
-    }
-
-    /// Writes the commits and syncs once. After an error the disk is failed.
-    pub(crate) fn write(&mut self, commits: &[Staged]) -> Result<(), redb::Error> {
-        let Some(last) = commits.last() else { return Ok(()) };
-        let Some(database) = &self.database else { return Err(redb::Error::DatabaseClosed) };
-        let result = write_all(database, commits, last.snapshot.revision());
-        if result.is_err() {
-            self.database = None;
-        }
-        result
-    }
-
-    fn open_error(&self, error: DatabaseError) -> OpenError {
-        let path = self.path.clone();
-        match error {
-            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path },
-            DatabaseError::Storage(error) => self.read_error(error.into()),
-            other => OpenError::Corrupt { path, reason: other.to_string() },
-        }
-    }
-
-    fn read_error(&self, error: redb::Error) -> OpenError {
-        let path = self.path.clone();
-        let redb::Error::Io(source) = error else {
-            return OpenError::Corrupt { path, reason: error.to_string() };
+    /// The log at `place`, which is made if it is not there, and what it holds.
+    pub(crate) fn open(place: Arc<dyn Place>) -> Result<(Self, Snapshot), OpenError> {
+        let medium = match place.open()? {
+            Some(medium) => medium,
+            None => make(&*place)?,
         };
-        match source.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                OpenError::Permission { path, source }
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::NoSpace { path, source },
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                OpenError::Corrupt { path, reason: source.to_string() }
-            }
-            _ => OpenError::Io { path, source },
+        place.discard();
+        let (log, content) = Log::open(medium).map_err(|damage| match damage {
+            Damage::Found(reason) => OpenError::Corrupt { path: place.path().to_owned(), reason },
+            Damage::Io(error) => OpenError::of(place.path(), error),
+        })?;
+        let live_bytes = content.live_bytes;
+        let mut disk = Self {
+            place,
+            log,
+            is_failed: false,
+            is_settled: true,
+            record: Record::default(),
+            live_bytes,
+            compact_at: 0,
+            compaction: None,
+        };
+        disk.compact_at = disk.allowance();
+        Ok((disk, content.snapshot))
+    }
+
+    /// Writes the commits and syncs once. After an error nothing of them is there, or will be.
+    pub(crate) fn write(&mut self, commits: &[Staged]) -> io::Result<()> {
+        let Some(last) = commits.last() else { return Ok(()) };
+        if self.is_failed {
+            self.log.clear_tail()?;
+            self.is_failed = false;
         }
-    }
-}
-
-/// Makes the tables of a new file and reads the revision.
-fn prepare(database: &Database) -> Result<Revision, redb::Error> {
-    let transaction = database.begin_read()?;
-    if let Ok(meta) = transaction.open_table(META) {
-        return Ok(meta.get(REVISION)?.map_or(Revision::FIRST, |value| Revision(value.value())));
-    }
-    let transaction = database.begin_write()?;
-    transaction.open_table(ENTRIES)?;
-    transaction.open_table(META)?.insert(REVISION, Revision::FIRST.0)?;
-    transaction.commit()?;
-    Ok(Revision::FIRST)
-}
-
-fn read_all(database: &Database) -> Result<Snapshot, redb::Error> {
-    let transaction = database.begin_read()?;
-    let revision = transaction.open_table(META)?.get(REVISION)?.map(|value| Revision(value.value()));
-    let Some(revision) = revision else {
-        return Err(StorageError::Corrupted("no revision".into()).into());
-    };
-    let mut index = Index::new_sync();
-    for row in transaction.open_table(ENTRIES)?.iter()? {
-        let (key, row) = row?;
-        let (created, modified, value) = row.value();
-        let entry =
-            Entry { created: Revision(created), modified: Revision(modified), value: Bytes::copy_from_slice(value) };
-        index.insert_mut(Arc::from(key.value()), entry);
-    }
-    Ok(Snapshot { index, revision })
-}
-
-fn write_all(database: &Database, commits: &[Staged], revision: Revision) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let mut entries = transaction.open_table(ENTRIES)?;
+        if !self.is_settled {
+            self.place.settle()?;
+            self.is_settled = true;
+        }
+        self.record.clear();
         for event in commits.iter().flat_map(|commit| &commit.events) {
-            match &event.entry {
-                Some(entry) => {
-                    entries.insert(&*event.key, (entry.created.0, entry.modified.0, &entry.value[..]))?;
-                }
-                None => {
-                    entries.remove(&*event.key)?;
-                }
-            }
+            self.record.add(&event.key, event.entry.as_ref());
         }
-        transaction.open_table(META)?.insert(REVISION, revision.0)?;
+        if let Err(error) = self.log.append(&mut self.record, last.snapshot.revision()) {
+            self.is_failed = true;
+            return Err(error);
+        }
+        if self.record.len() > RECORD_BYTES_KEPT {
+            self.record = Record::default();
+        }
+        commits.iter().flat_map(|commit| &commit.events).for_each(|event| self.count(event));
+        self.compact(&last.snapshot);
+        Ok(())
     }
-    transaction.commit()?;
-    Ok(())
+
+    fn count(&mut self, event: &Event) {
+        let bytes = |entry| change_bytes(&event.key, entry);
+        self.live_bytes += event.entry.as_ref().map_or(0, bytes);
+        self.live_bytes = self.live_bytes.saturating_sub(event.previous.as_ref().map_or(0, bytes));
+    }
+
+    fn allowance(&self) -> u64 {
+        COMPACT_BYTES_MIN.max(self.live_bytes * GROWTH_MAX)
+    }
+
+    /// Begins to write the log anew when it is time, and puts the new one in its place once it is done.
+    fn compact(&mut self, present: &Snapshot) {
+        match self.compaction.take() {
+            None if self.log.end() > self.compact_at => self.begin(present),
+            Some(running) if running.is_done() => self.replace(running),
+            other => self.compaction = other,
+        }
+    }
+
+    fn begin(&mut self, present: &Snapshot) {
+        match Compaction::start(&self.place, present.clone(), self.log.end()) {
+            Ok(running) => self.compaction = Some(running),
+            Err(error) => self.put_off(&error),
+        }
+    }
+
+    fn replace(&mut self, running: Compaction) {
+        match running.finish(&self.log).and_then(|log| self.place.install().map(|()| log)) {
+            Ok(log) => {
+                self.log = log;
+                self.is_settled = false;
+                self.compact_at = self.allowance();
+            }
+            Err(error) => self.put_off(&error),
+        }
+    }
+
+    /// The log goes on as it is, and it is tried again when it is half as long again.
+    fn put_off(&mut self, error: &io::Error) {
+        tracing::warn!(path = %self.place.path().display(), %error, "the store could not be written anew without its past");
+        self.place.discard();
+        self.compact_at = self.log.end() + self.log.end() / 2;
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Some(running) = self.compaction.take() {
+            running.abandon();
+            self.place.discard();
+        }
+        if !self.is_failed
+            && let Err(error) = self.log.seal()
+        {
+            tracing::warn!(path = %self.place.path().display(), %error, "the store could not be sealed");
+        }
+    }
+}
+
+/// A new log, complete before it is in its place.
+fn make(place: &dyn Place) -> Result<Box<dyn Medium>, OpenError> {
+    let failed = |error| OpenError::of(place.path(), error);
+    let medium = place.begin()?;
+    // Another process may have been quicker.
+    if let Some(found) = place.open()? {
+        return Ok(found);
+    }
+    let made = Log::create(medium).and_then(|log| log.seal().map(|()| log));
+    let log = made.and_then(|log| place.install().map(|()| log)).map_err(|error| {
+        place.discard();
+        failed(error)
+    })?;
+    place.settle().map_err(failed)?;
+    Ok(log.into_medium())
 }

@@ -1,6 +1,10 @@
 //! Why a store cannot be opened, written or watched.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::Revision;
 
@@ -50,6 +54,26 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// What `source` means for the store at `path`.
+    pub(crate) fn of(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Permission { path, source },
+            _ if is_full(&source) => Self::NoSpace { path, source },
+            _ => Self::Io { path, source },
+        }
+    }
+
+    /// What the system said, if it did.
+    pub(crate) fn into_io(self) -> io::Error {
+        match self {
+            Self::Permission { source, .. } | Self::NoSpace { source, .. } | Self::Io { source, .. } => source,
+            Self::InUse { .. } | Self::Corrupt { .. } => io::Error::other(self),
+        }
+    }
+}
+
 /// Why nothing of a commit was written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CommitError {
@@ -61,12 +85,9 @@ pub enum CommitError {
         /// The commit that last modified it; `None` if it is not there.
         actual: Option<Revision>,
     },
-    /// The disk refused the commit. Memory is as it was; the next commit opens the disk again.
+    /// The disk refused the commit. Nothing of it is there, in memory or on the disk.
     #[error("the disk refused the write: {0}")]
-    Disk(Arc<redb::Error>),
-    /// The disk could not be opened again after it refused a commit.
-    #[error("the disk is not available: {0}")]
-    Reopen(Arc<OpenError>),
+    Disk(Arc<io::Error>),
     /// The store was closed while the commit waited.
     #[error("the store is closed")]
     Closed,
@@ -78,12 +99,12 @@ pub enum CommitError {
 impl CommitError {
     /// Whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
-        match self {
-            Self::Disk(error) => matches!(&**error, redb::Error::Io(io) if io.kind() == io::ErrorKind::StorageFull),
-            Self::Reopen(error) => matches!(**error, OpenError::NoSpace { .. }),
-            Self::Precondition { .. } | Self::Closed | Self::Busy => false,
-        }
+        matches!(self, Self::Disk(error) if is_full(error))
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// The past that was asked for is no longer kept.

@@ -10,6 +10,7 @@ use crate::{
     CommitError, Compacted, OpenError, Revision, Snapshot, Watch, Write,
     disk::Disk,
     history::History,
+    log::{FilePlace, Place},
     stage::{Staged, stage},
     watch::Watcher,
     writer::Writer,
@@ -58,14 +59,15 @@ impl Store {
 
     /// The store in the file at `path`, which is made if it is not there.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Self::on(Disk::file(path.as_ref())?)
+        Self::at(Arc::new(FilePlace::new(path.as_ref())))
     }
 
-    /// The store on `disk`.
-    pub(crate) fn on(disk: Disk) -> Result<Self, OpenError> {
-        let current = disk.load()?;
+    /// The store whose log is at `place`.
+    pub(crate) fn at(place: Arc<dyn Place>) -> Result<Self, OpenError> {
+        let path = place.path().to_owned();
+        let (disk, current) = Disk::open(place)?;
         let state = Arc::new(Mutex::new(State::new(current)));
-        let writer = Arc::new(Writer::start(disk, Arc::clone(&state))?);
+        let writer = Arc::new(Writer::start(disk, Arc::clone(&state)).map_err(|error| OpenError::of(&path, error))?);
         Ok(Self { state, writer: Some(writer) })
     }
 

@@ -6,10 +6,11 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    CommitError, OpenError, Revision, Snapshot, Write,
+    CommitError, Revision, Snapshot, Write,
     disk::Disk,
     stage::{Staged, stage},
     store::State,
@@ -19,6 +20,8 @@ use crate::{
 const QUEUE_MAX: usize = 1_024;
 /// How many commits share one sync.
 const BATCH_MAX: usize = 256;
+/// How many bytes they may have before no other joins them.
+const BATCH_BYTES_MAX: usize = 16 << 20;
 
 type Answer = oneshot::Sender<Result<Revision, CommitError>>;
 
@@ -26,6 +29,12 @@ type Answer = oneshot::Sender<Result<Revision, CommitError>>;
 struct Job {
     writes: Vec<Write>,
     answer: Answer,
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        self.writes.iter().map(|write| write.key.len() + write.value.as_ref().map_or(0, Bytes::len)).sum()
+    }
 }
 
 /// The handle of the thread; closing or dropping it lets the thread finish what waits and closes the disk.
@@ -39,14 +48,10 @@ struct Running {
 }
 
 impl Writer {
-    pub(crate) fn start(disk: Disk, state: Arc<Mutex<State>>) -> Result<Self, OpenError> {
-        let path = disk.path().to_owned();
+    pub(crate) fn start(disk: Disk, state: Arc<Mutex<State>>) -> io::Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
-        let run = move || Loop { disk, state, unsure: Vec::new() }.run(jobs);
-        let thread = thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(run)
-            .map_err(|source| OpenError::Io { path, source })?;
+        let run = move || Loop { disk, state }.run(jobs);
+        let thread = thread::Builder::new().name("store-writer".into()).spawn(run)?;
         Ok(Self(Mutex::new(Some(Running { queue, thread }))))
     }
 
@@ -82,18 +87,19 @@ impl Drop for Writer {
 struct Loop {
     disk: Disk,
     state: Arc<Mutex<State>>,
-    /// What the disk failed on: whether it has it is only known once it is open again.
-    unsure: Vec<Staged>,
 }
 
 impl Loop {
     fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         while let Some(first) = jobs.blocking_recv() {
+            let mut bytes = first.bytes();
             batch.push(first);
             while batch.len() < BATCH_MAX
+                && bytes < BATCH_BYTES_MAX
                 && let Ok(job) = jobs.try_recv()
             {
+                bytes += job.bytes();
                 batch.push(job);
             }
             self.commit(batch.drain(..));
@@ -101,40 +107,16 @@ impl Loop {
     }
 
     fn commit(&mut self, jobs: impl Iterator<Item = Job>) {
-        if let Err(error) = self.recover() {
-            let error = CommitError::Reopen(Arc::new(error));
-            jobs.for_each(|job| answer(job.answer, Err(error.clone())));
-            return;
-        }
         let base = self.current();
         let (staged, answers) = stage_all(&base, jobs);
         if let Err(error) = self.disk.write(&staged) {
             tracing::error!(%error, "the disk refused a commit");
-            self.unsure = staged;
             let error = CommitError::Disk(Arc::new(error));
             answers.into_iter().for_each(|(to, _)| answer(to, Err(error.clone())));
             return;
         }
         self.publish(staged);
         answers.into_iter().for_each(|(to, revision)| answer(to, Ok(revision)));
-    }
-
-    /// After a failure: opens the disk again and takes from it whether the failed batch is there.
-    fn recover(&mut self) -> Result<(), OpenError> {
-        if !self.disk.is_failed() {
-            return Ok(());
-        }
-        let on_disk = self.disk.reopen()?;
-        let landed = std::mem::take(&mut self.unsure);
-        if landed.last().is_some_and(|last| last.snapshot.revision() <= on_disk) {
-            self.publish(landed);
-        }
-        if self.current().revision() == on_disk {
-            return Ok(());
-        }
-        self.disk.fail();
-        let reason = format!("the disk is at revision {on_disk}, memory at {}", self.current().revision());
-        Err(OpenError::Io { path: self.disk.path().to_owned(), source: io::Error::other(reason) })
     }
 
     fn publish(&self, staged: Vec<Staged>) {

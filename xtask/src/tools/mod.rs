@@ -37,6 +37,8 @@ enum Tool {
     KubeControllerManager,
     Etcd,
     E2e,
+    Agnhost,
+    SampleApiserver,
 }
 
 /// Installs what the tests need and says where kubectl is.
@@ -57,6 +59,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
             Tool::Etcd => ("etcd", etcd()?),
             Tool::E2e => ("e2e", e2e()?),
+            Tool::Agnhost => ("agnhost", agnhost()?),
+            Tool::SampleApiserver => ("sample-apiserver", sample_apiserver()?),
         };
         println!("{name}: {}", path.display());
     }
@@ -87,6 +91,18 @@ pub(crate) fn kube_controller_manager() -> Result<PathBuf> {
 /// The end-to-end tests of the pinned release as one program, built once per machine.
 pub(crate) fn e2e() -> Result<PathBuf> {
     kubernetes_program("e2e", "tools/e2e", Package::Tests("k8s.io/kubernetes/test/e2e"), "ten to twenty minutes")
+}
+
+/// A server that answers for a group of its own, built once per machine.
+pub(crate) fn sample_apiserver() -> Result<PathBuf> {
+    let package = Package::Program("k8s.io/sample-apiserver");
+    kubernetes_program("sample-apiserver", "tools/kubernetes", package, "five minutes")
+}
+
+/// The program that the Pods of the end-to-end tests run, built once per machine.
+pub(crate) fn agnhost() -> Result<PathBuf> {
+    let package = Package::Program("k8s.io/kubernetes/test/images/agnhost");
+    kubernetes_program("agnhost", "tools/kubernetes", package, "five minutes")
 }
 
 /// etcd, built once per machine.

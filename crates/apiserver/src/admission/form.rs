@@ -44,7 +44,7 @@ impl Form {
         let served = catalog.lookup(review.group, review.version, review.resource)?;
         let place = rest::prefix(served, "");
         let others = || {
-            let kinds = catalog.kinds().iter().filter(|other| !other.is_same(served));
+            let kinds = catalog.kinds().filter(|other| !other.is_same(served));
             kinds.filter(|other| rest::prefix(other, "") == place)
         };
         for rule in rules {

@@ -177,7 +177,7 @@ impl Hooks {
 
     /// Whether all conditions hold: one that does not hold decides, errors only if none does.
     fn conditions_hold(&self, hook: &Hook, request: &Value, review: &Review<'_>) -> Result<bool, ApiError> {
-        let facts = Facts::new(request, authority(&self.auth, review));
+        let facts = Facts::new(request, authority(&self.auth, review)).for_conditions();
         let mut errors = Vec::new();
         for condition in &hook.conditions {
             let outcome = match condition {

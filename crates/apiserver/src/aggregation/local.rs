@@ -80,7 +80,7 @@ struct Served {
 }
 
 fn served(catalog: &Catalog) -> BTreeSet<Served> {
-    let kinds = catalog.kinds().iter().filter(|kind| kind.group != OWN_GROUP);
+    let kinds = catalog.kinds().filter(|kind| kind.group != OWN_GROUP);
     let mut served: BTreeSet<Served> = BTreeSet::new();
     for kind in kinds {
         // Built-in kinds come first; a definition in their group changes nothing.

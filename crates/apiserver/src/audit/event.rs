@@ -1,11 +1,13 @@
 //! One request as the audit log shows it.
 
-use http::{HeaderMap, HeaderName, Method, header::USER_AGENT};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Method, StatusCode, header::USER_AGENT};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::{Level, content, notes::Notes};
 use crate::{
-    auth::{Attributes, Target, User},
+    auth::{Target, User},
     request::RequestInfo,
 };
 
@@ -17,7 +19,7 @@ pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub(crate) struct Request {
     pub(crate) id: String,
     uri: String,
-    user_agent: String,
+    headers: HeaderMap,
     received: Timestamp,
 }
 
@@ -32,23 +34,44 @@ impl Request {
             id: if given.is_empty() { uuid::Uuid::new_v4().to_string() } else { given },
             // Over HTTP/2 the address of the server is part of it, too.
             uri: request.uri().path_and_query().map_or_else(String::new, ToString::to_string),
-            user_agent: header(request.headers(), USER_AGENT),
+            headers: request.headers().clone(),
             received: Timestamp::now(),
         }
     }
+}
 
-    /// The line for the request, after `code` was answered to `user`.
-    pub(super) fn event(&self, info: &RequestInfo, user: &User, attributes: &Attributes<'_>, code: u16) -> Value {
-        let long = attributes.verb == "watch" && info.method == Method::GET;
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) info: &'a RequestInfo,
+    pub(crate) user: &'a User,
+    pub(crate) level: Level,
+    pub(crate) notes: Notes,
+    pub(crate) status: StatusCode,
+    /// The body of the request, if it was kept.
+    pub(crate) sent: Bytes,
+    /// The headers and the body of the answer, if they were kept.
+    pub(crate) answer: Option<(HeaderMap, Bytes)>,
+}
+
+impl Outcome<'_> {
+    /// The line for the request.
+    pub(super) fn event(&self) -> Value {
+        let method = self.info.method.as_str().to_ascii_lowercase();
+        let attributes = self.info.attributes(&method);
+        let long = attributes.verb == "watch" && self.info.method == Method::GET;
+        let agent = self.request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let mut event = json!({
-            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": self.id,
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": self.level.as_str(), "auditID": self.request.id,
             "stage": if long { "ResponseStarted" } else { "ResponseComplete" },
-            "requestURI": self.uri, "verb": attributes.verb, "user": account(user), "userAgent": self.user_agent,
-            "responseStatus": {"metadata": {}, "code": code},
-            "requestReceivedTimestamp": micro(self.received), "stageTimestamp": micro(Timestamp::now()),
+            "requestURI": self.request.uri, "verb": attributes.verb, "user": account(self.user), "userAgent": agent,
+            "responseStatus": {"metadata": {}, "code": self.status.as_u16()},
+            "requestReceivedTimestamp": micro(self.request.received), "stageTimestamp": micro(Timestamp::now()),
         });
         if let Target::Resource { group, resource, subresource, namespace, name } = attributes.target {
-            let version = info.resource.as_ref().map_or("", |request| request.version.as_str());
+            let version = self.info.resource.as_ref().map_or("", |request| request.version.as_str());
+            let name = if name.is_empty() { self.notes.name.as_str() } else { name };
             let fields = [
                 ("resource", resource),
                 ("namespace", namespace),
@@ -59,6 +82,17 @@ impl Request {
             ];
             event["objectRef"] =
                 fields.iter().filter(|(_, text)| !text.is_empty()).map(|(field, text)| (*field, *text)).collect();
+        }
+        if !self.notes.annotations.is_empty() {
+            event["annotations"] = json!(self.notes.annotations);
+        }
+        if self.level >= Level::Request
+            && let Some(object) = content::object(&self.request.headers, &self.sent)
+        {
+            event["requestObject"] = object;
+        }
+        if let Some(object) = self.answer.as_ref().and_then(|(headers, body)| content::object(headers, body)) {
+            event["responseObject"] = object;
         }
         event
     }

@@ -11,8 +11,8 @@ use std::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Policy, event::Request};
-use crate::{auth::Attributes, auth::User, request::RequestInfo};
+use super::{Level, Policy, event::Outcome};
+use crate::{auth::User, request::RequestInfo};
 
 /// How many lines wait for the disk; more are lost, and counted.
 const QUEUE_MAX: usize = 10_000;
@@ -56,13 +56,20 @@ impl AuditLog {
         Ok(Self { policy, queue, lost: AtomicU64::new(0) })
     }
 
-    /// Logs a request that was answered, if the policy wants it.
-    pub(crate) fn record(&self, request: &Request, info: &RequestInfo, user: &User, code: u16) {
+    /// How much of a request is logged.
+    pub(crate) fn level(&self, user: &User, info: &RequestInfo) -> Level {
         let method = info.method.as_str().to_ascii_lowercase();
-        let attributes: Attributes<'_> = info.attributes(&method);
-        if self.policy.logs(user, &attributes)
-            && self.queue.try_send(request.event(info, user, &attributes, code)).is_err()
-        {
+        self.policy.level(user, &info.attributes(&method))
+    }
+
+    /// Whether bodies are logged of some requests.
+    pub(crate) fn logs_bodies(&self) -> bool {
+        self.policy.logs_bodies()
+    }
+
+    /// Logs a request that was answered.
+    pub(crate) fn record(&self, outcome: &Outcome<'_>) {
+        if outcome.level > Level::None && self.queue.try_send(outcome.event()).is_err() {
             let lost = self.lost.fetch_add(1, Ordering::Relaxed);
             if lost == 0 {
                 tracing::warn!("the audit log cannot keep up; lines are lost");

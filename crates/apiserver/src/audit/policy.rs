@@ -22,9 +22,41 @@ pub enum PolicyError {
     /// The text is something else.
     #[error("the audit policy is a {0:?}; it must be a Policy of audit.k8s.io/v1")]
     OtherKind(String),
-    /// A level that would need bodies.
-    #[error("audit level {0:?} is not supported; use None or Metadata")]
+    /// There is no such level.
+    #[error("there is no audit level {0:?}; use None, Metadata, Request or RequestResponse")]
     Level(String),
+}
+
+/// How much of a request is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Nothing.
+    #[default]
+    None,
+    /// Who asked for what, and how it ended.
+    Metadata,
+    /// The body of the request as well.
+    Request,
+    /// The body of the answer as well.
+    RequestResponse,
+}
+
+impl Level {
+    const ALL: [Self; 4] = [Self::None, Self::Metadata, Self::Request, Self::RequestResponse];
+
+    /// The level as policies and the log spell it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Metadata => "Metadata",
+            Self::Request => "Request",
+            Self::RequestResponse => "RequestResponse",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -67,22 +99,28 @@ impl Policy {
     /// Reads a policy in YAML or JSON.
     ///
     /// # Errors
-    /// It is no policy, or one that asks for bodies.
+    /// It is no policy, or one with a level that does not exist.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let value = parse_yaml(text.as_bytes()).map_err(PolicyError::Unreadable)?.value;
         let file = File::deserialize(value).map_err(|error| PolicyError::Unreadable(error.to_string()))?;
         if file.kind != "Policy" || file.api_version != "audit.k8s.io/v1" {
             return Err(PolicyError::OtherKind(format!("{} {}", file.api_version, file.kind)));
         }
-        match file.rules.iter().find(|rule| !["None", "Metadata"].contains(&rule.level.as_str())) {
+        match file.rules.iter().find(|rule| Level::parse(&rule.level).is_none()) {
             Some(rule) => Err(PolicyError::Level(rule.level.clone())),
             None => Ok(Self { rules: file.rules }),
         }
     }
 
-    /// Whether the request is logged.
-    pub(super) fn logs(&self, user: &User, attributes: &Attributes<'_>) -> bool {
-        self.rules.iter().find(|rule| rule.matches(user, attributes)).is_some_and(|rule| rule.level == "Metadata")
+    /// How much of the request is logged.
+    pub(super) fn level(&self, user: &User, attributes: &Attributes<'_>) -> Level {
+        let rule = self.rules.iter().find(|rule| rule.matches(user, attributes));
+        rule.and_then(|rule| Level::parse(&rule.level)).unwrap_or_default()
+    }
+
+    /// Whether bodies are logged of some requests.
+    pub(super) fn logs_bodies(&self) -> bool {
+        self.rules.iter().any(|rule| Level::parse(&rule.level) >= Some(Level::Request))
     }
 }
 
@@ -151,21 +189,23 @@ rules:
         let policy = Policy::parse(POLICY).unwrap();
         let ann = User::new("ann", ["people"]);
         for (attributes, expected) in [
-            (resource("get", "secrets", ""), false),
-            (resource("create", "secrets", ""), true),
-            (resource("create", "pods", "exec"), true),
-            (resource("create", "configmaps", ""), false),
-            (Attributes::path("post", "/healthz/x"), false),
+            (resource("get", "secrets", ""), Level::None),
+            (resource("create", "secrets", ""), Level::Metadata),
+            (resource("create", "pods", "exec"), Level::Metadata),
+            (resource("create", "configmaps", ""), Level::None),
+            (Attributes::path("post", "/healthz/x"), Level::None),
         ] {
-            assert_eq!(policy.logs(&ann, &attributes), expected, "{attributes:?}");
-            assert!(Policy::default().logs(&ann, &attributes));
+            assert_eq!(policy.level(&ann, &attributes), expected, "{attributes:?}");
+            assert_eq!(Policy::default().level(&ann, &attributes), Level::Metadata);
         }
+        assert!(!policy.logs_bodies());
+        assert!(Policy::parse(&POLICY.replace("Metadata", "RequestResponse")).unwrap().logs_bodies());
     }
 
     #[test]
     fn what_cannot_be_done_is_said() {
-        let error = Policy::parse(&POLICY.replace("Metadata", "RequestResponse")).unwrap_err();
-        assert_eq!(error.to_string(), "audit level \"RequestResponse\" is not supported; use None or Metadata");
+        let error = Policy::parse(&POLICY.replace("Metadata", "All")).unwrap_err();
+        assert!(error.to_string().starts_with("there is no audit level \"All\""), "{error}");
         assert!(matches!(Policy::parse("kind: Pod"), Err(PolicyError::OtherKind(_))));
         assert!(matches!(Policy::parse("a: ["), Err(PolicyError::Unreadable(_))));
     }

@@ -27,6 +27,8 @@ pub struct Bootstrap {
     pub service_range: AddressRange,
     /// The certificate of the authority that signs client certificates, if there is one.
     pub client_ca: Option<String>,
+    /// The certificate of the authority that signs what this server shows to other servers, if there is one.
+    pub front_proxy_ca: Option<String>,
 }
 
 /// Creates what is missing and repairs what was damaged, in one commit; a cluster that has it all is not written to.
@@ -104,6 +106,7 @@ mod tests {
             service_address: "127.64.0.1".parse().unwrap(),
             service_range: "127.64.64.0/18".parse().unwrap(),
             client_ca: Some("CA".to_owned()),
+            front_proxy_ca: None,
         }
     }
 

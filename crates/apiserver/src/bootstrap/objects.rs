@@ -110,6 +110,18 @@ fn extension_authentication(bootstrap: &Bootstrap) -> Wanted {
     if let Some(certificate) = &bootstrap.client_ca {
         data.insert("client-ca-file".to_owned(), json!(certificate));
     }
+    if let Some(certificate) = &bootstrap.front_proxy_ca {
+        for (key, value) in [
+            ("requestheader-client-ca-file", certificate.as_str()),
+            ("requestheader-allowed-names", "[\"front-proxy-client\"]"),
+            ("requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]"),
+            ("requestheader-group-headers", "[\"X-Remote-Group\"]"),
+            ("requestheader-uid-headers", "[\"X-Remote-Uid\"]"),
+            ("requestheader-username-headers", "[\"X-Remote-User\"]"),
+        ] {
+            data.insert(key.to_owned(), json!(value));
+        }
+    }
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value as CelValue, objects::Opaque};
 
-use super::{engine, library::argument, macros};
+use super::{
+    engine,
+    library::{REQUEST_RESOURCE, argument},
+};
 use crate::auth::{Attributes, Auth, Target, User, service_account_groups, service_account_name};
 
 /// Who is asked, about whom, and what the request itself is about.
@@ -88,7 +91,7 @@ const FUNCTIONS: [&str; 14] = [
 
 /// Adds the functions.
 pub(super) fn register(library: &mut Context<'static>) {
-    library.add_function(macros::REQUEST_RESOURCE, |_: &Call<'_, '_>| {
+    library.add_function(REQUEST_RESOURCE, |_: &Call<'_, '_>| {
         let authority = engine::authority().ok_or(ExecutionError::NoSuchOverload)?;
         Ok(opaque(Question { user: authority.user, subject: Subject::Resource(authority.resource) }))
     });

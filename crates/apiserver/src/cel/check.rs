@@ -1,109 +1,21 @@
-//! What can be said of an expression before it runs: names, fields, how much text it may make.
+//! What can be said of an expression before it runs: that its names, fields and types fit, and which functions it means.
+
+use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::{
     IdedExpr,
-    common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators},
 };
-use serde_json::Value;
 
-use super::{macros, value::unescape};
+use super::{
+    declaration::{Declaration, Shape},
+    signature::{self, Overload},
+    types::Type,
+};
 
-/// Names of types and of function libraries, which parse like variables.
-const KNOWN_NAMES: &[&str] = &[
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "dyn",
-    "timestamp",
-    "duration",
-    "google",
-    "optional",
-    "optional_type",
-    "math",
-    "sets",
-    "base64",
-    "strings",
-    "cel",
-    "format",
-    "jsonpatch",
-    "ip",
-    "cidr",
-    "quantity",
-    "semver",
-    "url",
-    "net",
-];
-
-/// The facts from which the cost of an expression is bounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Whether `oldSelf` is looked at.
-    pub(super) uses_old_self: bool,
-    /// Where texts are put together, if they are.
-    text: Option<Place>,
-    /// By how much constants can multiply the length of a text.
-    factor: usize,
-    /// How often a text can be multiplied by another one.
-    products: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Outside,
-    InLoops,
-}
-
-impl Shape {
-    const NEW: Self = Self { uses_old_self: false, text: None, factor: 1, products: 0 };
-
-    /// An upper bound of the bytes of a text that the expression makes of texts and lists up to `largest`.
-    pub(super) fn text_bytes(self, largest: usize) -> usize {
-        let largest = largest.max(1);
-        let bytes = largest.saturating_mul(self.factor).saturating_mul(largest.saturating_pow(self.products));
-        self.text.map_or(0, |_| bytes)
-    }
-
-    /// The same for each turn of a loop.
-    pub(super) fn turn_bytes(self, largest: usize) -> usize {
-        if self.text == Some(Place::InLoops) { self.text_bytes(largest) } else { 0 }
-    }
-
-    fn call(&mut self, call: &CallExpr, in_loop: bool) {
-        let factor = match (call.func_name.as_str(), &call.args[..]) {
-            ("replace", [from, to, ..]) => {
-                literal_bytes(to).map(|to| to.div_ceil(literal_bytes(from).unwrap_or(1).max(1)).max(1))
-            }
-            ("join", [separator]) => literal_bytes(separator).map(|separator| separator + 1),
-            // `map` and `filter` add to their result, which is no text.
-            (operators::ADD, [IdedExpr { expr: Expr::Ident(name), .. }, _]) if name.starts_with('@') => return,
-            ("format" | operators::ADD, _) => Some(1),
-            _ => return,
-        };
-        if in_loop {
-            self.text = Some(Place::InLoops);
-        } else {
-            self.text = self.text.or(Some(Place::Outside));
-        }
-        match factor {
-            Some(factor) => self.factor = self.factor.saturating_mul(factor),
-            None => self.products += 1,
-        }
-    }
-}
-
-fn literal_bytes(node: &IdedExpr) -> Option<usize> {
-    match &node.expr {
-        Expr::Literal(LiteralValue::String(text)) => Some(text.inner().len()),
-        _ => None,
-    }
-}
+/// Names of types, which parse like variables.
+const TYPE_NAMES: &[&str] =
+    &["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
 
 /// Why an expression cannot be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,154 +24,159 @@ pub(super) enum CheckError {
     Undeclared(String),
     #[error("undefined field '{0}'")]
     UndefinedField(String),
+    #[error("type '{0}' does not support field selection")]
+    NoFields(String),
     #[error("messages cannot be made here")]
     Struct,
+    #[error("found no matching overload for '{operator}' applied to '({types})'")]
+    Overload { operator: String, types: String },
 }
 
 /// What an expression may name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared<'a> {
     /// The variables.
-    pub(super) names: &'a [&'a str],
-    /// The type of `self`, if it has one.
-    pub(super) schema: &'a Value,
-    /// What `variables` has.
-    pub(super) variables: &'a [&'a str],
+    pub(super) names: &'a [(&'a str, Type)],
+    /// What sizes are told by: the declaration of `self`.
+    pub(super) root: Option<&'a Arc<Declaration>>,
     /// Whether objects and patches may be made.
     pub(super) makes_objects: bool,
 }
 
-impl<'a> Declared<'a> {
-    /// What a rule of a schema may name.
-    pub(super) fn in_rule(schema: &'a Value) -> Self {
-        Self { names: &["self", "oldSelf"], schema, variables: &[], makes_objects: false }
+/// What is known of an expression.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checked {
+    /// The types of its nodes.
+    pub(super) types: HashMap<u64, Type>,
+    /// The functions that its calls may mean.
+    pub(super) overloads: HashMap<u64, Vec<Overload>>,
+    /// Whether `oldSelf` is looked at.
+    pub(super) uses_old_self: bool,
+}
+
+impl Checked {
+    /// The type of a node.
+    pub(super) fn of(&self, node: &IdedExpr) -> &Type {
+        self.types.get(&node.id).unwrap_or(&Type::Dyn)
     }
 }
 
-/// Checks the names and the fields of an expression and measures it.
-pub(super) fn run(expression: &IdedExpr, declared: Declared<'_>) -> Result<Shape, CheckError> {
-    let mut walk = Walk { declared, bound: Vec::new(), shape: Shape::NEW, loops: 0 };
+/// Checks an expression.
+pub(super) fn run(expression: &IdedExpr, declared: Declared<'_>) -> Result<Checked, CheckError> {
+    let mut walk = Walk { declared, bound: Vec::new(), checked: Checked::default() };
     walk.visit(expression)?;
-    Ok(walk.shape)
+    Ok(walk.checked)
 }
 
 struct Walk<'a> {
     declared: Declared<'a>,
-    bound: Vec<&'a str>,
-    shape: Shape,
-    /// How many loops there are around.
-    loops: usize,
+    bound: Vec<(&'a str, Type)>,
+    checked: Checked,
 }
 
+type Outcome = Result<Type, CheckError>;
+
 impl<'a> Walk<'a> {
-    fn visit(&mut self, node: &'a IdedExpr) -> Result<(), CheckError> {
-        match &node.expr {
-            Expr::Ident(name) => self.name(name),
-            Expr::Select(select) => {
-                self.visit(&select.operand)?;
-                self.field(node)
+    fn visit(&mut self, node: &'a IdedExpr) -> Outcome {
+        let found = match &node.expr {
+            Expr::Literal(literal) => of_literal(literal),
+            Expr::Ident(name) => self.name(name)?,
+            Expr::Select(select) => self.select(select)?,
+            Expr::Call(call) => self.call(node.id, call)?,
+            Expr::List(list) => Type::list(self.joined(list.elements.iter())?),
+            Expr::Map(map) => {
+                let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
+                    EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),
+                    EntryExpr::StructField(_) => None,
+                });
+                let keys = self.joined(entries.clone().map(|(key, _)| key))?;
+                Type::Map(Arc::new(keys), Arc::new(self.joined(entries.map(|(_, value)| value))?))
             }
-            Expr::Call(call) if macros::binding(&call.func_name).is_some() => self.binding(call),
-            Expr::Call(call) => {
-                self.known_call(call)?;
-                self.shape.call(call, self.loops > 0);
-                let target = call.target.as_deref();
-                target.into_iter().chain(&call.args).try_for_each(|part| self.visit(part))
-            }
-            Expr::List(list) => list.elements.iter().try_for_each(|part| self.visit(part)),
-            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr)),
             Expr::Struct(message) if self.declared.makes_objects && is_message(&message.type_name) => {
-                message.entries.iter().try_for_each(|entry| self.entry(&entry.expr))
+                for entry in &message.entries {
+                    if let EntryExpr::StructField(field) = &entry.expr {
+                        self.visit(&field.value)?;
+                    }
+                }
+                Type::Dyn
             }
-            Expr::Struct(_) | Expr::Unspecified => Err(CheckError::Struct),
-            Expr::Comprehension(loops) => {
-                self.visit(&loops.iter_range)?;
-                self.visit(&loops.accu_init)?;
-                let known = self.bound.len();
-                self.bound.extend([loops.iter_var.as_str(), loops.accu_var.as_str()]);
-                self.bound.extend(loops.iter_var2.as_deref());
-                let parts = [&loops.loop_cond, &loops.loop_step, &loops.result];
-                self.loops += 1;
-                let outcome = parts.into_iter().try_for_each(|part| self.visit(part));
-                self.loops -= 1;
-                self.bound.truncate(known);
-                outcome
-            }
-            Expr::Literal(_) => Ok(()),
+            Expr::Struct(_) | Expr::Unspecified => return Err(CheckError::Struct),
+            Expr::Comprehension(fold) => self.fold(fold)?,
+        };
+        self.checked.types.insert(node.id, found.clone());
+        Ok(found)
+    }
+
+    /// The type that all of them have.
+    fn joined(&mut self, nodes: impl Iterator<Item = &'a IdedExpr>) -> Outcome {
+        let mut all: Option<Type> = None;
+        for node in nodes {
+            let found = self.visit(node)?;
+            all = Some(match all {
+                Some(all) => all.join(found),
+                None => found,
+            });
+        }
+        Ok(all.unwrap_or(Type::Dyn))
+    }
+
+    fn name(&mut self, name: &str) -> Outcome {
+        if let Some((_, found)) = self.bound.iter().rev().find(|(known, _)| *known == name) {
+            return Ok(found.clone());
+        }
+        self.checked.uses_old_self |= name == "oldSelf";
+        match self.declared.names.iter().find(|(known, _)| *known == name) {
+            Some((_, found)) => Ok(found.clone()),
+            None if TYPE_NAMES.contains(&name) => Ok(Type::Kind),
+            None => Err(CheckError::Undeclared(name.to_owned())),
         }
     }
 
-    /// A call of a macro's function: what it is about, the names as texts, and what sees them.
-    fn binding(&mut self, call: &'a CallExpr) -> Result<(), CheckError> {
-        let names = macros::binding(&call.func_name).unwrap_or_default();
-        let (Some(subject), Some(bodies)) = (call.args.first(), call.args.get(names + 1..)) else { return Ok(()) };
-        self.visit(subject)?;
+    fn select(&mut self, select: &'a SelectExpr) -> Outcome {
+        let operand = self.visit(&select.operand)?;
+        let found = field(&operand, &select.field)?;
+        Ok(if select.test { Type::Bool } else { found })
+    }
+
+    fn fold(&mut self, fold: &'a ComprehensionExpr) -> Outcome {
+        let range = self.visit(&fold.iter_range)?;
+        let start = self.visit(&fold.accu_init)?;
+        let (keys, values) = range.members();
         let known = self.bound.len();
-        let texts = call.args[1..=names].iter().filter_map(|node| match &node.expr {
-            Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
-            _ => None,
-        });
-        self.bound.extend(texts);
-        let loops = usize::from(call.func_name != macros::BIND);
-        self.loops += loops;
-        let outcome = bodies.iter().try_for_each(|part| self.visit(part));
-        self.loops -= loops;
+        self.bound.push((&fold.accu_var, start.clone()));
+        let accumulator = self.bound.len() - 1;
+        match &fold.iter_var2 {
+            Some(second) => self.bound.extend([(fold.iter_var.as_str(), keys), (second, values)]),
+            None => self.bound.push((&fold.iter_var, if matches!(range, Type::Map(..)) { keys } else { values })),
+        }
+        self.visit(&fold.loop_cond)?;
+        let step = self.visit(&fold.loop_step)?;
+        self.bound.truncate(accumulator + 1);
+        self.bound[accumulator].1 = start.join(step);
+        let result = self.visit(&fold.result);
         self.bound.truncate(known);
-        outcome
+        result
     }
 
-    /// Refuses variables that nobody declares, and the authorizer where there is none.
-    fn known_call(&self, call: &CallExpr) -> Result<(), CheckError> {
-        let has = |name: &str| self.declared.names.contains(&name);
-        match (call.func_name.as_str(), &call.args[..]) {
-            (macros::VARIABLE, _) if !has("variables") => Err(CheckError::Undeclared("variables".to_owned())),
-            (macros::VARIABLE, [IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }])
-                if !self.declared.variables.contains(&name.inner()) =>
-            {
-                Err(CheckError::UndefinedField(name.inner().to_owned()))
+    fn call(&mut self, id: u64, call: &'a CallExpr) -> Outcome {
+        let target = call.target.as_ref().map(|target| self.visit(target)).transpose()?;
+        let args: Vec<Type> = call.args.iter().map(|argument| self.visit(argument)).collect::<Result<_, _>>()?;
+        let overloads = signature::overloads(&call.func_name, target.as_ref(), &args);
+        self.checked.overloads.insert(id, overloads);
+        match (&target, &args[..]) {
+            (None, [left, _]) if call.func_name == operators::OPT_SELECT => optional_field(left, &call.args[1]),
+            (None, [left, right]) => binary(&call.func_name, left, right),
+            (None, [only]) if call.func_name == operators::LOGICAL_NOT => {
+                require_bools(&call.func_name, &[only]).map(|()| Type::Bool)
             }
-            (macros::REQUEST_RESOURCE, _) if !has("authorizer") => Err(CheckError::Undeclared("authorizer".to_owned())),
-            _ => Ok(()),
-        }
-    }
-
-    fn entry(&mut self, entry: &'a EntryExpr) -> Result<(), CheckError> {
-        match entry {
-            EntryExpr::StructField(field) => self.visit(&field.value),
-            EntryExpr::MapEntry(entry) => {
-                self.visit(&entry.key)?;
-                self.visit(&entry.value)
+            (None, [only]) if call.func_name == operators::NEGATE => Ok(only.clone()),
+            (None, [_]) if call.func_name == operators::NOT_STRICTLY_FALSE => Ok(Type::Bool),
+            (None, [condition, yes, no]) if call.func_name == operators::CONDITIONAL => {
+                require_bools(&call.func_name, &[condition])?;
+                Ok(yes.clone().join(no.clone()))
             }
+            _ => Ok(signature::result(&call.func_name, target.as_ref(), &args)),
         }
-    }
-
-    fn name(&mut self, name: &str) -> Result<(), CheckError> {
-        self.shape.uses_old_self |= name == "oldSelf";
-        let known = name.starts_with('@')
-            || self.bound.contains(&name)
-            || self.declared.names.contains(&name)
-            || KNOWN_NAMES.contains(&name);
-        if known { Ok(()) } else { Err(CheckError::Undeclared(name.to_owned())) }
-    }
-
-    /// Checks a chain such as `self.spec.size` against the schema, as far as the schema says what is there.
-    fn field(&self, node: &IdedExpr) -> Result<(), CheckError> {
-        let Some(chain) = chain(node) else { return Ok(()) };
-        if self.bound.contains(&"self") {
-            return Ok(());
-        }
-        let mut schema = self.declared.schema;
-        for name in chain {
-            let properties = schema.get("properties").and_then(Value::as_object);
-            let open = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
-                || schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
-            match properties.and_then(|known| known.get(&unescape(name))) {
-                Some(next) => schema = next,
-                None if open || properties.is_none() => return Ok(()),
-                None => return Err(CheckError::UndefinedField(name.to_owned())),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -268,15 +185,87 @@ fn is_message(type_name: &str) -> bool {
     type_name == "JSONPatch" || type_name == "Object" || type_name.starts_with("Object.")
 }
 
-/// The names of a chain that starts at `self`, outermost last.
-fn chain(node: &IdedExpr) -> Option<Vec<&str>> {
-    match &node.expr {
-        Expr::Ident(name) if name == "self" => Some(Vec::new()),
-        Expr::Select(select) => {
-            let mut names = chain(&select.operand)?;
-            names.push(&select.field);
-            Some(names)
-        }
-        _ => None,
+fn of_literal(literal: &LiteralValue) -> Type {
+    match literal {
+        LiteralValue::Boolean(_) => Type::Bool,
+        LiteralValue::Bytes(_) => Type::Bytes,
+        LiteralValue::Double(_) => Type::Double,
+        LiteralValue::Int(_) => Type::Int,
+        LiteralValue::String(_) => Type::Text,
+        LiteralValue::UInt(_) => Type::Uint,
+        LiteralValue::Null => Type::Null,
     }
+}
+
+/// The type of a field.
+fn field(operand: &Type, name: &str) -> Outcome {
+    let undefined = || CheckError::UndefinedField(name.to_owned());
+    match operand {
+        Type::Object(declaration) => match &declaration.shape {
+            Shape::Object(fields) => fields.get(name).map(Type::of).ok_or_else(undefined),
+            _ => Ok(Type::Dyn),
+        },
+        Type::Members(members) => members.get(name).cloned().ok_or_else(undefined),
+        Type::Map(_, values) => Ok((**values).clone()),
+        Type::Optional(inner) => Ok(Type::optional(field(inner, name)?)),
+        Type::Dyn | Type::Null | Type::Named(_) | Type::Kind => Ok(Type::Dyn),
+        other => Err(CheckError::NoFields(other.to_string())),
+    }
+}
+
+/// The type of a field that may be absent.
+fn optional_field(operand: &Type, name: &IdedExpr) -> Outcome {
+    let Expr::Literal(LiteralValue::String(name)) = &name.expr else { return Ok(Type::optional(Type::Dyn)) };
+    match field(operand, name.inner())? {
+        found @ Type::Optional(_) => Ok(found),
+        found => Ok(Type::optional(found)),
+    }
+}
+
+fn binary(operator: &str, left: &Type, right: &Type) -> Outcome {
+    let refused = || Err(CheckError::Overload { operator: operator.to_owned(), types: format!("{left}, {right}") });
+    let certain = left.is_certain() && right.is_certain();
+    match operator {
+        operators::INDEX => Ok(left.members().1),
+        operators::OPT_INDEX => Ok(Type::optional(left.members().1)),
+        operators::IN => Ok(Type::Bool),
+        operators::LOGICAL_AND | operators::LOGICAL_OR => {
+            require_bools(operator, &[left, right])?;
+            Ok(Type::Bool)
+        }
+        operators::LESS
+        | operators::LESS_EQUALS
+        | operators::GREATER
+        | operators::GREATER_EQUALS
+        | operators::EQUALS
+        | operators::NOT_EQUALS => {
+            let fits =
+                std::mem::discriminant(left) == std::mem::discriminant(right) || left.is_number() && right.is_number();
+            if fits || !certain { Ok(Type::Bool) } else { refused() }
+        }
+        operators::ADD => match (left, right) {
+            (Type::Timestamp, _) | (_, Type::Timestamp) => Ok(Type::Timestamp),
+            (Type::List(_), Type::List(_)) => Ok(left.clone().join(right.clone())),
+            _ if left == right && !matches!(left, Type::Bool | Type::Map(..)) => Ok(left.clone()),
+            _ if certain => refused(),
+            _ => Ok(Type::Dyn),
+        },
+        operators::SUBSTRACT if matches!(left, Type::Timestamp | Type::Duration) => Ok(Type::Dyn),
+        operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO => {
+            match left == right && left.is_number() {
+                true => Ok(left.clone()),
+                false if certain => refused(),
+                false => Ok(Type::Dyn),
+            }
+        }
+        function => Ok(signature::result(function, None, &[left.clone(), right.clone()])),
+    }
+}
+
+fn require_bools(operator: &str, types: &[&Type]) -> Result<(), CheckError> {
+    if !types.iter().any(|found| found.is_certain() && **found != Type::Bool) {
+        return Ok(());
+    }
+    let types = types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Err(CheckError::Overload { operator: operator.to_owned(), types })
 }

@@ -1,4 +1,4 @@
-//! The one door to the CEL library: compile, evaluate, limit.
+//! The one door to expressions: compile, evaluate, limit.
 
 use std::{
     cell::RefCell,
@@ -6,33 +6,36 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue, parser::Parser};
+use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue, parser::Parser};
 
 use super::{
     authority::Authority,
-    check::{self, Declared},
-    depth, library, macros, rewrite,
-    types::{self, Type},
+    check::{self, Checked, Declared},
+    depth, estimate,
+    evaluate::Evaluation,
+    macros,
+    operation::Outcome,
+    types::Type,
     value,
 };
 
 /// The longest accepted expression.
 const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
-/// The longest text that an expression may make.
-const TEXT_BYTES_MAX: usize = 64 << 20;
+/// What one expression may cost when it runs.
+pub(super) const CALL_COST_MAX: u64 = 1_000_000;
 
 thread_local! {
-    /// What the expression that runs on this thread sees.
-    static CURRENT: RefCell<Option<Scope>> = const { RefCell::new(None) };
+    /// Who answers for `authorizer` in the expression that runs on this thread.
+    static AUTHORITY: RefCell<Option<Authority>> = const { RefCell::new(None) };
 }
 
 /// A compiled expression.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     inner: Arc<IdedExpr>,
-    shape: check::Shape,
-    /// The type of what it yields, if that is certain and a scalar.
-    result: Option<&'static str>,
+    checked: Arc<Checked>,
+    /// The most that it can cost; none where nothing is known of sizes.
+    cost_max: Option<u64>,
 }
 
 /// What an expression sees.
@@ -40,8 +43,6 @@ pub(super) struct Program {
 pub(super) struct Scope {
     /// The variables.
     pub(super) bound: Vec<(&'static str, CelValue)>,
-    /// The number of members of the largest list or map or string in them.
-    pub(super) largest: usize,
     /// What `variables` has.
     pub(super) variables: Arc<[Variable]>,
     /// Who answers for `authorizer`.
@@ -53,25 +54,37 @@ pub(super) struct Scope {
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) program: Program,
-    pub(super) value: OnceLock<Result<CelValue, ExecutionError>>,
+    pub(super) value: OnceLock<Outcome>,
 }
 
-/// The variable `name` of the expression that runs.
-pub(super) fn variable(name: &str) -> Result<CelValue, ExecutionError> {
-    let scope = CURRENT.with_borrow(Clone::clone).unwrap_or_default();
-    let unknown = || ExecutionError::NoSuchKey(Arc::new(name.to_owned()));
-    let variable = scope.variables.iter().find(|variable| variable.name == name).ok_or_else(unknown)?;
-    variable.value.get_or_init(|| resolve(&variable.program.inner, &scope)).clone()
+impl Scope {
+    /// A variable, and what computing it cost now.
+    pub(super) fn variable(&self, name: &str) -> (Outcome, u64) {
+        let Some(variable) = self.variables.iter().find(|variable| variable.name == name) else {
+            return (Err(ExecutionError::NoSuchKey(Arc::new(name.to_owned()))), 0);
+        };
+        let mut cost = 0;
+        let value = variable.value.get_or_init(|| {
+            let mut evaluation = Evaluation::new(self, &variable.program.checked, CALL_COST_MAX);
+            let value = evaluation.visit(&variable.program.inner);
+            let (spent, over) = evaluation.account();
+            cost = spent;
+            if over { Err(too_expensive()) } else { value }
+        });
+        (value.clone(), cost)
+    }
+}
+
+fn too_expensive() -> ExecutionError {
+    ExecutionError::FunctionError {
+        function: "operation cancelled".to_owned(),
+        message: "actual cost limit exceeded".to_owned(),
+    }
 }
 
 /// Who answers for `authorizer` in the expression that runs.
 pub(super) fn authority() -> Option<Authority> {
-    CURRENT.with_borrow(|scope| scope.as_ref().and_then(|scope| scope.authority.clone()))
-}
-
-/// A value that may be absent, as expressions see it.
-pub(super) fn optional(value: Option<CelValue>) -> CelValue {
-    CelValue::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
+    AUTHORITY.with_borrow(Clone::clone)
 }
 
 /// What an expression yields.
@@ -105,64 +118,55 @@ impl Program {
         let parser = Parser::new().enable_optional_syntax(true);
         let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
         macros::expand(&mut inner);
-        let shape = check::run(&inner, declared).map_err(|error| format!("compilation failed: {error}"))?;
-        let found = types::of(&inner, declared.schema).map_err(|error| format!("compilation failed: {error}"))?;
-        let result = match found {
-            Type::Scalar(name) => Some(name),
-            Type::Unknown | Type::Of(_) => None,
-        };
-        macros::flatten_messages(&mut inner);
-        rewrite::run(&mut inner);
-        Ok(Self { inner: Arc::new(inner), shape, result })
+        let checked = check::run(&inner, declared).map_err(|error| format!("compilation failed: {error}"))?;
+        let cost_max = declared.root.map(|root| estimate::cost_max(&inner, &checked, root));
+        Ok(Self { inner: Arc::new(inner), checked: Arc::new(checked), cost_max })
+    }
+
+    /// The type of what it yields.
+    pub(super) fn result(&self) -> &Type {
+        self.checked.of(&self.inner)
     }
 
     /// Whether the expression surely yields something other than a `wanted`.
-    pub(super) fn surely_yields_other_than(&self, wanted: &str) -> bool {
-        self.result.is_some_and(|found| found != wanted)
+    pub(super) fn surely_yields_other_than(&self, wanted: &Type) -> bool {
+        self.result().is_certain() && self.result() != wanted
     }
 
     /// Whether the expression looks at the value before an update.
     pub(super) fn uses_old_self(&self) -> bool {
-        self.shape.uses_old_self
+        self.checked.uses_old_self
     }
 
-    /// Evaluates the expression.
-    pub(super) fn evaluate(&self, scope: &Scope) -> Result<Answer, EvaluationError> {
-        let text_bytes = self.shape.text_bytes(scope.largest);
-        if text_bytes > TEXT_BYTES_MAX {
-            return Err(EvaluationError::CostLimit);
-        }
-        let turn_bytes = self.shape.turn_bytes(scope.largest);
-        library::open_account(turn_bytes);
-        CURRENT.set(Some(scope.clone()));
-        // A rule must not take the server down, whatever the interpreter makes of it.
-        let answer = catch_unwind(AssertUnwindSafe(|| run(&self.inner, scope)));
-        CURRENT.set(None);
-        if library::is_spent() {
-            return Err(EvaluationError::CostLimit);
-        }
-        answer.unwrap_or_else(|_| Err(EvaluationError::Failed("the interpreter failed".to_owned())))
+    /// The most that it can cost.
+    pub(super) fn cost_max(&self) -> Option<u64> {
+        self.cost_max
     }
-}
 
-fn run(program: &IdedExpr, scope: &Scope) -> Result<Answer, EvaluationError> {
-    match resolve(program, scope) {
-        Ok(CelValue::Null) => Ok(Answer::Null),
-        Ok(CelValue::Bool(value)) => Ok(Answer::Bool(value)),
-        Ok(CelValue::String(text)) => Ok(Answer::Text(text.to_string())),
-        Ok(other) => Ok(Answer::Other(value::json(&other))),
-        Err(error) => Err(failure(&error)),
+    /// Evaluates the expression; the number is what that cost.
+    pub(super) fn evaluate(&self, scope: &Scope) -> (Result<Answer, EvaluationError>, u64) {
+        AUTHORITY.set(scope.authority.clone());
+        let mut evaluation = Evaluation::new(scope, &self.checked, CALL_COST_MAX);
+        // A rule must not take the server down, whatever a library makes of it.
+        let value = catch_unwind(AssertUnwindSafe(|| evaluation.visit(&self.inner)));
+        AUTHORITY.set(None);
+        let (cost, over) = evaluation.account();
+        let answer = match value {
+            _ if over => Err(EvaluationError::CostLimit),
+            Ok(value) => value.map(answer).map_err(|error| failure(&error)),
+            Err(_) => Err(EvaluationError::Failed("the interpreter failed".to_owned())),
+        };
+        (answer, cost)
     }
 }
 
-fn resolve(program: &IdedExpr, scope: &Scope) -> Result<CelValue, ExecutionError> {
-    library::with(|library| {
-        let mut context = library.new_inner_scope();
-        for (name, value) in &scope.bound {
-            context.add_variable_from_value(*name, value.clone());
-        }
-        context.resolve(program)
-    })
+fn answer(value: CelValue) -> Answer {
+    match value {
+        CelValue::Null => Answer::Null,
+        CelValue::Bool(value) => Answer::Bool(value),
+        CelValue::String(text) => Answer::Text(text.to_string()),
+        other => Answer::Other(value::json(&other)),
+    }
 }
 
 /// Says what went wrong as upstream says it, without the values (they may be secret).

@@ -1,6 +1,12 @@
 //! Expressions of admission: conditions of webhooks, and everything that policies say.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use serde_json::Value;
 
@@ -8,11 +14,17 @@ use super::{
     authority::{self, Authority},
     check::Declared,
     engine::{Answer, EvaluationError, Program, Scope, Variable},
+    types::Type,
     value,
 };
 
 /// What all expressions of admission may name.
 const NAMES: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
+
+/// What all expressions that see the same facts may cost together.
+const COST_MAX: u64 = 10_000_000;
+/// What all conditions of a webhook or of a policy may cost together.
+const CONDITIONS_COST_MAX: u64 = 2_500_000;
 
 /// What an expression may name beyond what all may.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,10 +46,11 @@ pub(crate) struct Expression {
 
 /// Why an expression yields nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("expression '{text}' resulted in error: {source}")]
-pub(crate) struct ExpressionError {
-    text: String,
-    source: EvaluationError,
+pub(crate) enum ExpressionError {
+    #[error("expression '{text}' resulted in error: {source}")]
+    Failed { text: String, source: EvaluationError },
+    #[error("validation failed due to running out of cost budget, no further validation rules will be run")]
+    Budget,
 }
 
 impl Expression {
@@ -46,33 +59,34 @@ impl Expression {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn compile(text: &str, names: Names<'_>) -> Result<Self, String> {
-        let mut known = NAMES.to_vec();
-        known.extend(names.params.then_some("params"));
-        known.extend(names.variables.map(|_| "variables"));
-        let declared = Declared {
-            names: &known,
-            schema: &Value::Null,
-            variables: names.variables.unwrap_or_default(),
-            makes_objects: names.makes_objects,
-        };
+        let mut known: Vec<(&str, Type)> = NAMES.map(|name| (name, Type::Dyn)).to_vec();
+        known.extend(names.params.then_some(("params", Type::Dyn)));
+        known.extend(names.variables.map(|variables| {
+            let members: BTreeMap<_, _> = variables.iter().map(|name| ((*name).to_owned(), Type::Dyn)).collect();
+            ("variables", Type::Members(Arc::new(members)))
+        }));
+        let declared = Declared { names: &known, root: None, makes_objects: names.makes_objects };
         let program = Program::compile(text, declared)?;
         Ok(Self { text: text.trim().to_owned(), program })
     }
 
     /// What the expression yields.
     pub(crate) fn evaluate(&self, facts: &Facts) -> Result<Answer, ExpressionError> {
-        self.program.evaluate(&facts.0).map_err(|source| ExpressionError { text: self.text.clone(), source })
+        let (answer, cost) = self.program.evaluate(&facts.scope);
+        facts.pay(cost)?;
+        answer.map_err(|source| self.failed(source))
     }
 
     /// What the expression yields, which must be a bool.
     pub(crate) fn holds(&self, facts: &Facts) -> Result<bool, ExpressionError> {
         match self.evaluate(facts)? {
             Answer::Bool(holds) => Ok(holds),
-            _ => {
-                let source = EvaluationError::Failed("must evaluate to bool".to_owned());
-                Err(ExpressionError { text: self.text.clone(), source })
-            }
+            _ => Err(self.failed(EvaluationError::Failed("must evaluate to bool".to_owned()))),
         }
+    }
+
+    fn failed(&self, source: EvaluationError) -> ExpressionError {
+        ExpressionError::Failed { text: self.text.clone(), source }
     }
 
     /// The expression as it is written.
@@ -82,21 +96,39 @@ impl Expression {
 }
 
 /// What an expression knows of a request.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Facts(Scope);
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    scope: Scope,
+    /// What expressions may still cost.
+    budget: Arc<AtomicU64>,
+}
 
 impl Facts {
     /// The facts of a request, as `AdmissionReview` has it.
     pub(crate) fn new(request: &Value, authority: Authority) -> Self {
-        let mut facts = Self::default();
+        let mut facts = Self { scope: Scope::default(), budget: Arc::new(COST_MAX.into()) };
         for name in ["object", "oldObject"] {
             facts.set(name, request.get(name).unwrap_or(&Value::Null));
         }
         facts.set("request", request);
         facts.set("namespaceObject", &Value::Null);
-        facts.0.bound.push(("authorizer", authority::value(&authority)));
-        facts.0.authority = Some(authority);
+        facts.scope.bound.push(("authorizer", authority::value(&authority)));
+        facts.scope.authority = Some(authority);
         facts
+    }
+
+    /// The same facts for conditions, which have a budget of their own.
+    #[must_use]
+    pub(crate) fn for_conditions(&self) -> Self {
+        Self { scope: self.scope.clone(), budget: Arc::new(CONDITIONS_COST_MAX.into()) }
+    }
+
+    fn pay(&self, cost: u64) -> Result<(), ExpressionError> {
+        let paid = self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost));
+        if paid.is_err() {
+            self.budget.store(0, Ordering::Relaxed);
+        }
+        paid.map(drop).map_err(|_| ExpressionError::Budget)
     }
 
     /// With the namespace of the request.
@@ -121,24 +153,23 @@ impl Facts {
             program: expression.program.clone(),
             value: OnceLock::new(),
         });
-        self.0.variables = variables.collect::<Vec<_>>().into();
+        self.scope.variables = variables.collect::<Vec<_>>().into();
         self
     }
 
     /// With another object in place of the one of the request.
     pub(crate) fn replace_object(&mut self, object: &Value) {
         self.set("object", object);
-        let again = self.0.variables.iter().map(|variable| Variable {
+        let again = self.scope.variables.iter().map(|variable| Variable {
             name: variable.name.clone(),
             program: variable.program.clone(),
             value: OnceLock::new(),
         });
-        self.0.variables = again.collect::<Arc<[_]>>();
+        self.scope.variables = again.collect::<Arc<[_]>>();
     }
 
     fn set(&mut self, name: &'static str, new: &Value) {
-        self.0.largest = self.0.largest.max(value::largest(new));
-        self.0.bound.retain(|(known, _)| *known != name);
-        self.0.bound.push((name, value::plain(new)));
+        self.scope.bound.retain(|(known, _)| *known != name);
+        self.scope.bound.push((name, value::plain(new)));
     }
 }

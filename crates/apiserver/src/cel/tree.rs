@@ -1,10 +1,14 @@
 //! The rules of a whole schema.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::rule::{CompileError, Rule};
+use super::{
+    budget::Costs,
+    declaration::Declaration,
+    rule::{CompileError, Rule, Site},
+};
 
 /// How deep a schema may nest; more is refused by the structural checks already.
 const SCHEMA_DEPTH_MAX: usize = 64;
@@ -13,6 +17,7 @@ const SCHEMA_DEPTH_MAX: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     pub(super) root: Option<Box<Node>>,
+    costs: Costs,
 }
 
 /// One node of the schema that has rules or has nodes with rules below it.
@@ -35,9 +40,18 @@ impl Rules {
     /// # Errors
     /// Every rule that cannot be used.
     pub(crate) fn compile(schema: &Value) -> Result<Self, Vec<CompileError>> {
-        let mut errors = Vec::new();
-        let root = build(&with_resource_fields(schema), String::new(), None, 0, &mut errors);
-        if errors.is_empty() { Ok(Self { root: root.map(Box::new) }) } else { Err(errors) }
+        let mut builder = Builder::default();
+        let place = Place { path: String::new(), uncorrelatable: None, cardinality: Some(1), depth: 0 };
+        let root = builder.build(&with_resource_fields(schema), place);
+        match builder.errors.is_empty() {
+            true => Ok(Self { root: root.map(Box::new), costs: builder.costs }),
+            false => Err(builder.errors),
+        }
+    }
+
+    /// The rules that may cost too much for new definitions; objects of a definition that is there are still checked.
+    pub(crate) fn too_expensive(&self) -> Vec<CompileError> {
+        self.costs.errors()
     }
 
     /// Whether there is nothing to check.
@@ -63,54 +77,104 @@ fn with_resource_fields(schema: &Value) -> Value {
     schema
 }
 
-fn build(
-    schema: &Value,
+/// Where a schema stands.
+#[derive(Clone)]
+struct Place<'a> {
     path: String,
-    uncorrelatable: Option<&str>,
+    /// The list above in which items cannot be told apart.
+    uncorrelatable: Option<&'a str>,
+    /// How many values of the schema an object has at most; none if nothing bounds that.
+    cardinality: Option<u64>,
     depth: usize,
-    errors: &mut Vec<CompileError>,
-) -> Option<Node> {
-    if depth > SCHEMA_DEPTH_MAX || !schema.is_object() {
-        return None;
+}
+
+impl<'a> Place<'a> {
+    fn below(&self, member: &str, factor: Option<u64>) -> Place<'a> {
+        let cardinality = self.cardinality.zip(factor).map(|(all, factor)| all.saturating_mul(factor));
+        Place { path: join(&self.path, member), cardinality, depth: self.depth + 1, ..self.clone() }
     }
-    let mut node = Node { list_keys: list_keys(schema), ..Node::default() };
-    for (index, raw) in entries(schema, "x-kubernetes-validations").iter().enumerate() {
-        let at = join(&path, &format!("x-kubernetes-validations[{index}]"));
-        match Rule::compile(raw, schema, &at, uncorrelatable) {
-            Ok(rule) => node.rules.push(rule),
-            Err(error) => errors.push(error),
+}
+
+#[derive(Default)]
+struct Builder {
+    errors: Vec<CompileError>,
+    costs: Costs,
+}
+
+impl Builder {
+    fn build(&mut self, schema: &Value, place: Place<'_>) -> Option<Node> {
+        if place.depth > SCHEMA_DEPTH_MAX || !schema.is_object() {
+            return None;
         }
-    }
-    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        for (name, child) in properties {
-            let at = join(&path, &format!("properties[{name}]"));
-            let built = build(child, at, uncorrelatable, depth + 1, errors);
-            node.properties.extend(built.map(|built| (name.clone(), built)));
+        let mut node = Node { list_keys: list_keys(schema), ..Node::default() };
+        node.rules = self.rules(schema, &place);
+        let factor = elements_max(schema);
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (name, child) in properties {
+                let built = self.build(child, place.below(&format!("properties[{name}]"), factor));
+                node.properties.extend(built.map(|built| (name.clone(), built)));
+            }
         }
+        if let Some(child) = schema.get("additionalProperties") {
+            node.additional = self.build(child, place.below("additionalProperties", factor)).map(Box::new);
+        }
+        if let Some(child) = schema.get("items") {
+            let here = if place.path.is_empty() { "<root>" } else { place.path.as_str() };
+            let uncorrelatable = place.uncorrelatable.or_else(|| node.list_keys.is_none().then_some(here));
+            let below = Place { uncorrelatable, ..place.below("items", factor) };
+            node.items = self.build(child, below).map(Box::new);
+        }
+        for (index, child) in entries(schema, "allOf").iter().enumerate() {
+            // A branch says nothing of types; the types are those of the node that it is a branch of.
+            let typed = overlay(schema, child);
+            node.all_of.extend(self.build(&typed, place.below(&format!("allOf[{index}]"), Some(1))));
+        }
+        if !node.rules.is_empty() {
+            node.schema = schema.clone();
+        }
+        let has_rules = !node.rules.is_empty()
+            || !node.properties.is_empty()
+            || !node.all_of.is_empty()
+            || node.additional.is_some()
+            || node.items.is_some();
+        has_rules.then_some(node)
     }
-    if let Some(child) = schema.get("additionalProperties") {
-        node.additional =
-            build(child, join(&path, "additionalProperties"), uncorrelatable, depth + 1, errors).map(Box::new);
+
+    fn rules(&mut self, schema: &Value, place: &Place<'_>) -> Vec<Rule> {
+        let raw = entries(schema, "x-kubernetes-validations");
+        if raw.is_empty() {
+            return Vec::new();
+        }
+        let declaration = Declaration::of(schema).map(Arc::new);
+        let site = Site {
+            schema,
+            declaration: declaration.as_ref(),
+            uncorrelatable: place.uncorrelatable,
+            cardinality: place.cardinality,
+        };
+        let mut rules = Vec::with_capacity(raw.len());
+        for (index, raw) in raw.iter().enumerate() {
+            let at = join(&place.path, &format!("x-kubernetes-validations[{index}]"));
+            match Rule::compile(raw, site, &at, &mut self.costs) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => self.errors.push(error),
+            }
+        }
+        rules
     }
-    if let Some(child) = schema.get("items") {
-        let here = if path.is_empty() { "<root>" } else { path.as_str() };
-        let uncorrelatable = uncorrelatable.or_else(|| node.list_keys.is_none().then_some(here));
-        node.items = build(child, join(&path, "items"), uncorrelatable, depth + 1, errors).map(Box::new);
+}
+
+/// How many values there are at most below a value of the schema; none if nothing bounds that.
+fn elements_max(schema: &Value) -> Option<u64> {
+    let limit = |member: &str| {
+        let limit = schema.get(member)?;
+        limit.as_u64().or_else(|| limit.as_i64().map(|_| 0))
+    };
+    match schema.get("type").and_then(Value::as_str) {
+        Some("object") if schema.get("additionalProperties").is_some() => limit("maxProperties"),
+        Some("array") => limit("maxItems"),
+        _ => Some(1),
     }
-    for (index, child) in entries(schema, "allOf").iter().enumerate() {
-        // A branch says nothing of types; the types are those of the node that it is a branch of.
-        let typed = overlay(schema, child);
-        node.all_of.extend(build(&typed, join(&path, &format!("allOf[{index}]")), uncorrelatable, depth + 1, errors));
-    }
-    if !node.rules.is_empty() {
-        node.schema = schema.clone();
-    }
-    let has_rules = !node.rules.is_empty()
-        || !node.properties.is_empty()
-        || !node.all_of.is_empty()
-        || node.additional.is_some()
-        || node.items.is_some();
-    has_rules.then_some(node)
 }
 
 fn entries<'a>(schema: &'a Value, member: &str) -> &'a [Value] {

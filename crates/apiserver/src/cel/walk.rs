@@ -1,18 +1,17 @@
 //! Checking an object by the rules: transitions, ratcheting, messages.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use super::{
-    engine::{Answer, EvaluationError, Program, Scope, optional},
+    engine::{Answer, EvaluationError, Program, Scope},
+    operation::optional,
     rule::Rule,
     tree::{Node, Rules},
     value,
 };
 
-/// How long all rules together may take for one object.
-const OBJECT_TIME_MAX: Duration = Duration::from_secs(3);
+/// What all rules together may cost for one object.
+const OBJECT_COST_MAX: u64 = 10_000_000;
 /// The longest message that an expression may yield.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 /// The most violations that are reported.
@@ -52,7 +51,7 @@ pub(crate) struct Findings {
 impl Rules {
     /// Checks an object; `old` is what it was before an update.
     pub(crate) fn check(&self, object: &Value, old: Option<&Value>) -> Findings {
-        let mut walk = Walk { findings: Findings::default(), until: Instant::now() + OBJECT_TIME_MAX, over: false };
+        let mut walk = Walk { findings: Findings::default(), left: OBJECT_COST_MAX, over: false };
         if let Some(root) = &self.root {
             let link = Link { old, current: old, ancestor: None };
             walk.node(root, object, link, "");
@@ -97,7 +96,8 @@ struct Place<'a> {
 
 struct Walk {
     findings: Findings,
-    until: Instant,
+    /// What rules may still cost.
+    left: u64,
     over: bool,
 }
 
@@ -140,12 +140,11 @@ impl Walk {
         }
         let this = value::convert(new, &node.schema);
         let old = link.old.filter(|old| !old.is_null()).map(|old| value::convert(old, &node.schema));
-        let largest = value::largest(new).max(link.old.map_or(0, value::largest));
         for rule in &node.rules {
             if self.over || (rule.program.uses_old_self() && old.is_none() && !rule.optional_old_self) {
                 continue;
             }
-            let mut scope = Scope { bound: vec![("self", this.clone())], largest, ..Scope::default() };
+            let mut scope = Scope { bound: vec![("self", this.clone())], ..Scope::default() };
             match (rule.optional_old_self, &old) {
                 (true, old) => scope.bound.push(("oldSelf", optional(old.clone()))),
                 (false, Some(old)) => scope.bound.push(("oldSelf", old.clone())),
@@ -168,17 +167,17 @@ impl Walk {
             value: Some(Value::from(type_name)),
             detail,
         };
-        if Instant::now() >= self.until {
-            self.over = true;
+        let (answer, cost) = rule.program.evaluate(scope);
+        if !self.pay(cost) {
             let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
             self.report(invalid(detail.into()), false);
             return None;
         }
         let label = rule.label();
-        let failure = match rule.program.evaluate(scope) {
+        let failure = match answer {
             Ok(Answer::Bool(true)) => return None,
             Ok(Answer::Bool(false)) => {
-                let detail = message(rule, scope);
+                let detail = self.message(rule, scope);
                 let shown = (!matches!(type_name, "object" | "array")).then(|| new.clone());
                 return Some(violation(rule, path, shown, detail));
             }
@@ -196,6 +195,28 @@ impl Walk {
         };
         self.report(invalid(failure), false);
         None
+    }
+
+    /// Counts a cost; false if that is too much, which ends all.
+    fn pay(&mut self, cost: u64) -> bool {
+        match self.left.checked_sub(cost) {
+            Some(left) => self.left = left,
+            None => self.over = true,
+        }
+        !self.over
+    }
+
+    fn message(&mut self, rule: &Rule, scope: &Scope) -> String {
+        let evaluated = rule.message_program.as_ref().and_then(|program| self.evaluated_message(program, scope));
+        evaluated.or_else(|| rule.message.clone()).unwrap_or_else(|| format!("failed rule: {}", rule.text))
+    }
+
+    fn evaluated_message(&mut self, program: &Program, scope: &Scope) -> Option<String> {
+        let (answer, cost) = program.evaluate(scope);
+        let (true, Ok(Answer::Text(text))) = (self.pay(cost), answer) else { return None };
+        let text = text.trim();
+        let fits = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
+        fits.then(|| text.to_owned())
     }
 
     fn report(&mut self, violation: Violation, ratchet: bool) {
@@ -216,18 +237,6 @@ fn violation(rule: &Rule, path: &str, shown: Option<Value>, detail: String) -> V
     };
     let detail = if kind == ViolationKind::Duplicate { String::new() } else { detail };
     Violation { path, kind, value: shown, detail }
-}
-
-fn message(rule: &Rule, scope: &Scope) -> String {
-    let evaluated = rule.message_program.as_ref().and_then(|program| evaluated_message(program, scope));
-    evaluated.or_else(|| rule.message.clone()).unwrap_or_else(|| format!("failed rule: {}", rule.text))
-}
-
-fn evaluated_message(program: &Program, scope: &Scope) -> Option<String> {
-    let Ok(Answer::Text(text)) = program.evaluate(scope) else { return None };
-    let text = text.trim();
-    let fits = !text.is_empty() && text.len() <= MESSAGE_BYTES_MAX && !text.contains('\n');
-    fits.then(|| text.to_owned())
 }
 
 /// The old item of an associative list that has the same keys.

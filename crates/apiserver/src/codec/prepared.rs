@@ -32,6 +32,11 @@ impl Prepared {
         Arc::new(Self { content, content_type, hash, compressed: OnceLock::new() })
     }
 
+    /// The content as it is.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.content
+    }
+
     /// A name for the content: it differs where the content differs.
     pub(crate) fn hash(&self) -> &str {
         &self.hash

@@ -4,7 +4,10 @@ use serde_json::Value;
 use windlass_schema::{FieldError, Schema};
 
 use super::definition::{Scale, Version};
-use crate::{cel::Rules, jsonpath::JsonPath};
+use crate::{
+    cel::{Fault, Rules},
+    jsonpath::JsonPath,
+};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -85,12 +88,15 @@ fn schema(version: &Version, path: &str) -> Vec<FieldError> {
         }
     }
     // Rules over a schema that is wrong would only be reported as wrong, too.
-    if errors.is_empty()
-        && let Err(found) = Rules::compile(raw)
-    {
-        errors.extend(found.into_iter().map(|error| match error.value {
-            Some(value) => FieldError::invalid(join(&path, &error.path), value, error.detail),
-            None => FieldError::required(join(&path, &error.path), error.detail),
+    if errors.is_empty() {
+        let found = Rules::compile(raw).map_or_else(|errors| errors, |rules| rules.too_expensive());
+        errors.extend(found.into_iter().map(|error| {
+            let path = join(&path, &error.path);
+            match error.fault {
+                Fault::Missing => FieldError::required(path, error.detail),
+                Fault::Invalid(value) => FieldError::invalid(path, value, error.detail),
+                Fault::Forbidden => FieldError::forbidden(path, error.detail),
+            }
         }));
     }
     errors

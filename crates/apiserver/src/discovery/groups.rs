@@ -29,10 +29,10 @@ impl GroupVersion<'_> {
 /// All groups: the core group first, built-in ones in upstream's order, then those of definitions by name.
 pub(crate) fn groups(catalog: &Catalog) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    let builtin = catalog.kinds().iter().filter(|kind| kind.custom().is_none());
+    let builtin = catalog.kinds().filter(|kind| kind.custom().is_none());
     builtin.for_each(|kind| add(&mut groups, kind));
     let known = groups.len();
-    catalog.kinds().iter().filter(|kind| kind.custom().is_some()).for_each(|kind| add(&mut groups, kind));
+    catalog.kinds().filter(|kind| kind.custom().is_some()).for_each(|kind| add(&mut groups, kind));
     groups[known..].sort_by(|left, right| left.name.cmp(right.name));
     for (index, group) in groups.iter_mut().enumerate() {
         // The table has built-in versions in their order already.

@@ -9,6 +9,8 @@ use crate::ApiError;
 pub(super) enum Form {
     /// One document per group and version.
     Plain,
+    /// The same in protobuf.
+    Binary,
     /// Everything in one document.
     Aggregated(AggregatedVersion),
 }
@@ -65,10 +67,8 @@ fn clause(text: &str) -> Option<Form> {
         ("application/json", "apidiscovery.k8s.io", "v2beta1", "APIGroupDiscoveryList") => {
             Some(Form::Aggregated(AggregatedVersion::V2beta1))
         }
-        // Protobuf is answered with JSON, which says so in its type; clients read that.
-        ("application/json" | "application/*" | "*/*" | "application/vnd.kubernetes.protobuf", "", "", "") => {
-            Some(Form::Plain)
-        }
+        ("application/vnd.kubernetes.protobuf", "", "", "") => Some(Form::Binary),
+        ("application/json" | "application/*" | "*/*", "", "", "") => Some(Form::Plain),
         _ => None,
     }
 }

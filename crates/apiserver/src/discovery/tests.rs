@@ -17,7 +17,8 @@ async fn get(path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMa
 async fn get_from(config: Config, path: &str, headers: &[(http::HeaderName, &str)]) -> (u16, HeaderMap, Value) {
     let registry = Registry::new();
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-    let response = Discovery::default().respond(path, &headers, &registry.catalog(), &config).unwrap();
+    let response =
+        Discovery::default().respond(path, &headers, (&registry.catalog(), &Arc::default()), &config).unwrap();
     let response = response.unwrap_or_else(|error| {
         let mut response = Response::new(full(json_bytes(&error.status())));
         *response.status_mut() = error.code;
@@ -25,7 +26,11 @@ async fn get_from(config: Config, path: &str, headers: &[(http::HeaderName, &str
     });
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let value = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+    let value = match &body[..] {
+        [] => Value::Null,
+        binary if protobuf::is_protobuf(binary) => protobuf::decode(binary, None).unwrap(),
+        text => serde_json::from_slice(text).unwrap(),
+    };
     (parts.status.as_u16(), parts.headers, value)
 }
 
@@ -75,6 +80,19 @@ async fn the_one_document_can_be_switched_off() {
 }
 
 #[tokio::test]
+async fn single_documents_have_a_form_in_protobuf() {
+    let accept = "application/vnd.kubernetes.protobuf,application/json";
+    for path in ["/apis", "/apis/apps", "/apis/apps/v1", "/api/v1"] {
+        let (_, headers, binary) = get(path, &[(ACCEPT, accept)]).await;
+        assert_eq!(headers[CONTENT_TYPE], protobuf::CONTENT_TYPE, "{path}");
+        let (_, _, plain) = get(path, &[]).await;
+        assert_eq!(binary["kind"], plain["kind"]);
+        assert_eq!(binary["groups"].as_array().map(Vec::len), plain["groups"].as_array().map(Vec::len));
+        assert_eq!(binary["resources"], plain["resources"], "{path}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_client_has_is_not_sent_again() {
     let (_, headers, _) = get("/apis", &[(ACCEPT, AGGREGATED)]).await;
     let tag = headers[ETAG].to_str().unwrap().to_owned();
@@ -88,7 +106,9 @@ fn other_paths_are_left_alone() {
     let registry = Registry::new();
     for path in ["/", "/version", "/api/v1/pods", "/apis/apps/v1/deployments"] {
         assert!(
-            Discovery::default().respond(path, &HeaderMap::new(), &registry.catalog(), &Config::default()).is_none(),
+            Discovery::default()
+                .respond(path, &HeaderMap::new(), (&registry.catalog(), &Arc::default()), &Config::default())
+                .is_none(),
             "{path}"
         );
     }

@@ -38,6 +38,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         service_address: [10, 96, 0, 1].into(),
         service_range: Config::default().service_range,
         client_ca: None,
+        front_proxy_ca: None,
     };
     let now = jiff::Timestamp::now();
     runtime.block_on(bootstrap(&store, &settings, now)).expect("an empty store can be filled");

@@ -10,7 +10,7 @@ mod v3;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use http::{
@@ -49,6 +49,21 @@ struct Document {
     /// The kinds that it was made from.
     kinds: Vec<Served>,
     answer: Arc<Prepared>,
+    /// The same in protobuf, made when it is asked for.
+    protobuf: OnceLock<Arc<Prepared>>,
+}
+
+impl Document {
+    /// The document in the form that a client wants.
+    fn form(&self, form: Form) -> &Arc<Prepared> {
+        match form {
+            Form::Json => &self.answer,
+            Form::Protobuf => self.protobuf.get_or_init(|| {
+                let document: Value = serde_json::from_slice(self.answer.content()).unwrap_or_default();
+                Prepared::new(protobuf::encode_v3(&document), protobuf::CONTENT_TYPE_V3)
+            }),
+        }
+    }
 }
 
 impl OpenApi {
@@ -61,18 +76,21 @@ impl OpenApi {
         catalog: &Arc<Catalog>,
     ) -> Option<Result<Response<Body>, ApiError>> {
         let rest = path.trim_end_matches('/').strip_prefix("/openapi/")?;
-        let form = form(headers);
-        if rest == "v2" && form == Some(Form::Protobuf) {
-            return Some(Ok(self.whole(catalog).protobuf.respond(headers)));
-        }
-        if form != Some(Form::Json) {
+        let binary: &[&str] = match rest {
+            "v2" => &protobuf::ACCEPTED_V2,
+            // There is no such form of the list.
+            "v3" => &[],
+            _ => &protobuf::ACCEPTED_V3,
+        };
+        let Some(form) = form(headers, binary) else {
             return Some(Err(ApiError::not_acceptable(&["application/json"])));
-        }
-        Some(match rest {
-            "v2" => Ok(self.whole(catalog).json.respond(headers)),
-            "v3" => Ok(self.index(catalog).respond(headers)),
-            rest => match rest.strip_prefix("v3/").and_then(|name| self.document(name, catalog)) {
-                Some(document) => Ok(versioned(&document, path, query, headers)),
+        };
+        Some(match (rest, form) {
+            ("v2", Form::Protobuf) => Ok(self.whole(catalog).protobuf.respond(headers)),
+            ("v2", Form::Json) => Ok(self.whole(catalog).json.respond(headers)),
+            ("v3", _) => Ok(self.index(catalog).respond(headers)),
+            (rest, form) => match rest.strip_prefix("v3/").and_then(|name| self.document(name, catalog)) {
+                Some(document) => Ok(versioned(&document, form, path, (query, headers))),
                 None => Err(ApiError::no_such_path()),
             },
         })
@@ -87,7 +105,7 @@ impl OpenApi {
         let made = Whole {
             made_from: Arc::clone(catalog),
             json: Prepared::new(json_bytes(&document), "application/json"),
-            protobuf: Prepared::new(protobuf::encode(&document), protobuf::CONTENT_TYPE),
+            protobuf: Prepared::new(protobuf::encode_v2(&document), protobuf::CONTENT_TYPE_V2),
         };
         whole.insert(made).clone()
     }
@@ -123,7 +141,8 @@ impl OpenApi {
         let references: Vec<&Served> = kinds.iter().collect();
         let content =
             if kinds.is_empty() { v3::empty_document(&format!("/{name}/")) } else { v3::document(&references) };
-        let document = Arc::new(Document { kinds, answer: Prepared::new(content, "application/json") });
+        let document =
+            Arc::new(Document { kinds, answer: Prepared::new(content, "application/json"), protobuf: OnceLock::new() });
         documents.insert(name.to_owned(), Arc::clone(&document));
         // Documents of kinds that are gone are not kept.
         documents.retain(|name, _| self::kinds(name, catalog).is_some());
@@ -154,12 +173,12 @@ fn kinds(name: &str, catalog: &Catalog) -> Option<Vec<Served>> {
     let parts: Vec<&str> = name.split('/').collect();
     let (group, version) = match &parts[..] {
         ["api" | "apis" | "version"] => return Some(Vec::new()),
-        ["apis", group] => return catalog.kinds().iter().any(|kind| kind.group == *group).then(Vec::new),
+        ["apis", group] => return catalog.kinds().any(|kind| kind.group == *group).then(Vec::new),
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
         _ => return None,
     };
-    let found = catalog.kinds().iter().filter(|kind| kind.group == group && kind.version == version);
+    let found = catalog.kinds().filter(|kind| kind.group == group && kind.version == version);
     let found: Vec<Served> = found.cloned().collect();
     (!found.is_empty()).then_some(found)
 }
@@ -170,24 +189,25 @@ enum Form {
     Protobuf,
 }
 
-/// The first form in the `Accept` header that there is.
-fn form(headers: &HeaderMap) -> Option<Form> {
+/// The first form in the `Accept` header that there is; `binary` are the names of the one in protobuf.
+fn form(headers: &HeaderMap, binary: &[&str]) -> Option<Form> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.trim().is_empty() {
         return Some(Form::Json);
     }
     accept.split(',').find_map(|clause| match clause.split(';').next().unwrap_or_default().trim() {
         "application/json" | "application/*" | "*/*" => Some(Form::Json),
-        other => protobuf::ACCEPTED.contains(&other).then_some(Form::Protobuf),
+        other => binary.contains(&other).then_some(Form::Protobuf),
     })
 }
 
 /// A document under its hash never changes; without one, or under an old one, clients are sent on or asked to check.
-fn versioned(document: &Document, path: &str, query: &Query, headers: &HeaderMap) -> Response<Body> {
+fn versioned(document: &Document, form: Form, path: &str, (query, headers): (&Query, &HeaderMap)) -> Response<Body> {
+    let answer = document.form(form);
     match query.get("hash") {
-        None => document.answer.respond(headers),
+        None => answer.respond(headers),
         Some(hash) if hash == document.answer.hash() => {
-            let mut response = document.answer.respond(headers);
+            let mut response = answer.respond(headers);
             let headers = response.headers_mut();
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
             headers.insert(EXPIRES, HeaderValue::from_static("Fri, 31 Dec 2100 00:00:00 GMT"));

@@ -104,3 +104,17 @@ fn other_forms_and_paths_are_refused() {
     let refused = openapi.respond("/openapi/v2", &Query::default(), &headers, &catalog);
     assert_eq!(refused.unwrap().unwrap_err().code, 406);
 }
+
+#[tokio::test]
+async fn documents_have_a_form_in_protobuf() {
+    let (openapi, registry) = (OpenApi::default(), Registry::new());
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static(protobuf::ACCEPTED_V3[0]));
+    let ask = |path: &str| openapi.respond(path, &Query::parse(None), &headers, &registry.catalog()).unwrap();
+    let response = ask("/openapi/v3/apis/apps/v1").unwrap();
+    assert_eq!(response.headers()["content-type"], protobuf::CONTENT_TYPE_V3);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(&body[..7], b"\x0a\x053.0.0");
+    assert_eq!(ask("/openapi/v3").unwrap_err().code, 406);
+    assert_eq!(ask("/openapi/v2").unwrap_err().code, 406);
+}

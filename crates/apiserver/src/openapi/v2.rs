@@ -21,7 +21,7 @@ pub(super) fn document(catalog: &Catalog) -> Value {
             all.insert(item.path.clone(), path_item(&item));
         }
     }
-    let definitions: Map<String, Value> = definitions::collect(catalog.kinds().iter())
+    let definitions: Map<String, Value> = definitions::collect(catalog.kinds())
         .into_iter()
         .map(|(name, text)| {
             let mut schema: Value = serde_json::from_str(&text).expect("definitions are valid");

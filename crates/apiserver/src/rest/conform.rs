@@ -74,7 +74,7 @@ pub(crate) fn read(kind: &Served, mut object: Value) -> Result<(Value, Vec<Strin
     };
     if kind.custom().is_some() {
         let mut unknown = read_metadata(&mut object).map_err(unreadable)?;
-        unknown.extend(prune(kind, &mut object));
+        unknown.extend(kind.schema.prune_body(&mut object));
         return Ok((object, unknown));
     }
     let conformed = windlass_schema::conform(&kind.definition, object).map_err(unreadable)?;
@@ -88,11 +88,6 @@ fn read_metadata(object: &mut Value) -> Result<Vec<String>, TypeError> {
     let conformed = windlass_schema::conform(OBJECT_META, metadata.take())?;
     *metadata = conformed.object;
     Ok(conformed.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
-}
-
-/// Drops the fields that the kind does not have, and names them.
-pub(crate) fn prune(kind: &Served, object: &mut Value) -> Vec<String> {
-    kind.schema.prune(object)
 }
 
 /// Adds the defaults of the kind.

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     ApiError,
     admission::Operation,
+    audit,
     codec::{ANSWER_TYPES, Body, Transform, read},
     object::Object,
     reviews,
@@ -28,6 +29,7 @@ const GENERATED_NAME_TRIES: usize = 8;
 pub(crate) async fn create(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let object = Changed { object: input::object(scope, &body)?, owned: false };
+    audit::name(&object.object);
     let created = create_object(scope, object).await?;
     scope.answer(StatusCode::CREATED, &created)
 }
@@ -35,11 +37,12 @@ pub(crate) async fn create(scope: &Scope, request: Request<Body>) -> Result<Resp
 /// Stores a new object; a made-up name that is taken is made up again.
 pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, ApiError> {
     let Changed { object, owned } = new;
-    let generated = object.name().is_empty() && !object.meta("generateName").is_empty();
-    for _ in 1..GENERATED_NAME_TRIES {
-        match create_once(scope, object.clone(), owned).await {
-            Err(error) if generated && error.is_already_exists() => {}
-            result => return result,
+    if object.name().is_empty() && !object.meta("generateName").is_empty() {
+        for _ in 1..GENERATED_NAME_TRIES {
+            match create_once(scope, object.clone(), owned).await {
+                Err(error) if error.is_already_exists() => {}
+                result => return result,
+            }
         }
     }
     create_once(scope, object, owned).await

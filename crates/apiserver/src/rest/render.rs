@@ -1,5 +1,7 @@
 //! Objects in the form that the client wants: as they are, as metadata alone, as a table.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::scope::Scope;
@@ -10,13 +12,14 @@ use crate::{
 };
 
 /// One object.
-pub(crate) fn object(scope: &Scope, object: &Value) -> Result<Value, ApiError> {
+pub(crate) fn object<'a>(scope: &Scope, object: &'a Value) -> Result<Cow<'a, Value>, ApiError> {
     match &scope.accept.transform {
-        Transform::None => Ok(object.clone()),
-        Transform::Metadata(version) => Ok(metadata(object, version)),
+        Transform::None => Ok(Cow::Borrowed(object)),
+        Transform::Metadata(version) => Ok(Cow::Owned(metadata(object, version))),
         Transform::Table(version) => {
             let metadata = object.get("metadata").unwrap_or(&Value::Null);
-            Ok(tabler(scope).table(std::slice::from_ref(object), metadata, options(scope, version)?))
+            let table = tabler(scope).table(std::slice::from_ref(object), metadata, options(scope, version)?);
+            Ok(Cow::Owned(table))
         }
         Transform::MetadataList(_) => Err(ApiError::not_acceptable(&["application/json"])),
     }

@@ -12,6 +12,7 @@ use super::{options::WriteOptions, render, versions};
 use crate::{
     Api, ApiError, Subject,
     admission::{ObjectKind, Operation, Review},
+    audit,
     auth::{Attributes, Target, User},
     codec::{Accept, Body, respond},
     object::timestamp,
@@ -125,15 +126,23 @@ impl Scope {
     /// Lets admission complete the object. What it has to say is kept, whether it refuses or not.
     pub(crate) async fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         let outcome = self.api.admission().mutate(review).await;
-        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| self.warn(warning));
+        self.keep(review);
         outcome
     }
 
     /// Lets admission refuse the object. What it has to say is kept, whether it refuses or not.
     pub(crate) async fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         let outcome = self.api.admission().validate(review).await;
-        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| self.warn(warning));
+        self.keep(review);
         outcome
+    }
+
+    /// Keeps what admission has to say: to the client, and for the audit log.
+    fn keep(&self, review: &mut Review<'_>) {
+        std::mem::take(&mut review.warnings).into_iter().for_each(|warning| self.warn(warning));
+        for (key, value) in std::mem::take(&mut review.annotations) {
+            audit::annotate(&key, &value);
+        }
     }
 
     /// Lets admission judge something that is done with an object and not stored itself; gives what it made of it.

@@ -55,30 +55,46 @@ pub(crate) async fn decode_all<'a>(
 
 /// An object as it is stored.
 pub(crate) async fn encode(api: &Api, kind: &Served, object: &Value) -> Result<Bytes, ApiError> {
-    let mut stored = versions::to_storage(api.webhooks(), kind, object.clone()).await?;
-    stored.set_meta("resourceVersion", Value::Null);
-    Ok(text(&stored))
+    if versions::is_storage_version(kind) {
+        return Ok(text(object));
+    }
+    Ok(text(&versions::to_storage(api.webhooks(), kind, object.clone()).await?))
 }
 
-/// The text of an object. What every answer looks for comes first, so that it is found at once, and no byte is allotted
-/// that is not used: the store keeps it.
+/// The text of an object, without its version. What every answer looks for comes first, so that it is found at once, and
+/// no byte is allotted that is not used: the store keeps it.
 fn text(object: &Value) -> Bytes {
     const FIRST: [&str; 3] = ["apiVersion", "kind", "metadata"];
     let Some(members) = object.as_object() else { return json_bytes(object) };
     let first = FIRST.iter().filter_map(|name| members.get_key_value(*name));
     let others = members.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
     let mut text = Vec::with_capacity(TEXT_BYTES);
-    for (name, value) in first.chain(others) {
-        text.push(if text.is_empty() { b'{' } else { b',' });
-        write_json(&mut text, name);
+    write_members(&mut text, first.chain(others), |text, name, value| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let kept = metadata.iter().filter(|(name, _)| *name != "resourceVersion");
+            write_members(text, kept, |text, _, value| write_json(text, value));
+        }
+        _ => write_json(text, value),
+    });
+    Bytes::from(text.into_boxed_slice())
+}
+
+/// Writes a map whose values `write` writes.
+fn write_members<'a>(
+    text: &mut Vec<u8>,
+    members: impl Iterator<Item = (&'a String, &'a Value)>,
+    write: impl Fn(&mut Vec<u8>, &str, &Value),
+) {
+    text.push(b'{');
+    for (index, (name, value)) in members.enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        write_json(text, name);
         text.push(b':');
-        write_json(&mut text, value);
-    }
-    if text.is_empty() {
-        text.push(b'{');
+        write(text, name, value);
     }
     text.push(b'}');
-    Bytes::from(text.into_boxed_slice())
 }
 
 fn write_json(text: &mut Vec<u8>, value: &impl serde::Serialize) {

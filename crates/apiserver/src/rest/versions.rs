@@ -102,12 +102,17 @@ pub(crate) fn is_outdated(kind: &Served, stored: &[u8]) -> bool {
     found.is_ok_and(|found| found.api_version != resource::storage_version(kind, custom))
 }
 
-/// Whether an object of `kind` that was written by the commit `modified` is stored just as it is shown.
-pub(crate) fn is_stored_as_shown(kind: &Served, modified: Revision) -> bool {
+/// Whether objects of `kind` are stored in its version.
+pub(crate) fn is_storage_version(kind: &Served) -> bool {
     match kind.custom() {
-        Some(custom) => custom.storage_version == kind.version && kind.is_settled_at(modified),
+        Some(custom) => custom.storage_version == kind.version,
         None => !is_new_event(kind) && !is_old_autoscaler(kind),
     }
+}
+
+/// Whether an object of `kind` that was written by the commit `modified` is stored just as it is shown.
+pub(crate) fn is_stored_as_shown(kind: &Served, modified: Revision) -> bool {
+    is_storage_version(kind) && (kind.is_builtin() || kind.is_settled_at(modified))
 }
 
 fn is_old_autoscaler(kind: &Kind) -> bool {

@@ -76,6 +76,7 @@ mod tests {
             service_address: "127.64.0.1".parse().unwrap(),
             service_range: "127.64.64.0/18".parse().unwrap(),
             client_ca: None,
+            front_proxy_ca: None,
         };
         bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();
         let pod = json!({

@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Serves `api` on `listener` until `shutdown`; then watches end and open requests are finished. Without TLS every
 /// client is anonymous unless it has a token.
 pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, shutdown: CancellationToken) {
-    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.0));
+    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config));
     let (tasks, permits) = (TaskTracker::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
     loop {
         let permit = Arc::clone(&permits).acquire_owned().await.expect("the semaphore is never closed");

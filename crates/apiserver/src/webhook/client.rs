@@ -154,7 +154,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
 }
 
 /// The innermost reason of a failure, certificates in the words that people search for.
-fn reason(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     loop {
         if let Some(tls) = innermost.downcast_ref::<rustls::Error>() {

@@ -1,4 +1,4 @@
-//! Connections to webhooks: of a host by its name, of a Service by its endpoints.
+//! Connections to webhooks and other servers: of a host by its name, of a Service by its endpoints.
 
 use std::{
     io,
@@ -26,7 +26,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Opens connections to one destination.
 #[derive(Clone, Debug)]
-pub(super) struct Dialer {
+pub(crate) struct Dialer {
     pub(super) store: Store,
     pub(super) destination: Destination,
 }
@@ -55,12 +55,30 @@ impl Service<Uri> for Dialer {
     }
 }
 
+/// Why nobody answers for a Service.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnservedError {
+    #[error("service {0:?} not found")]
+    NotFound(String),
+    #[error("no service port {0} found for service {1:?}")]
+    NotListening(u16, String),
+    #[error("no endpoints available for service {0:?}")]
+    WithoutEndpoints(String),
+}
+
 impl Dialer {
+    /// Opens connections to a port of a Service.
+    pub(crate) fn of_service(store: Store, namespace: &str, name: &str, port: u16) -> Self {
+        let destination = Destination::Service { namespace: namespace.to_owned(), name: name.to_owned(), port };
+        Self { store, destination }
+    }
+
     fn addresses(&self) -> io::Result<Vec<(String, u16)>> {
         match &self.destination {
             Destination::Host(host, port) => Ok(vec![(host.clone(), *port)]),
             Destination::Service { namespace, name, port } => {
-                let mut addresses = service_addresses(&self.store.snapshot(), namespace, name, *port)?;
+                let mut addresses =
+                    service_addresses(&self.store.snapshot(), namespace, name, *port).map_err(io::Error::other)?;
                 addresses.shuffle(&mut rand::rng());
                 Ok(addresses)
             }
@@ -84,17 +102,22 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 }
 
 /// Where a port of a Service is served: at its endpoints, and where nobody keeps those, at its own address.
-fn service_addresses(snapshot: &Snapshot, namespace: &str, name: &str, port: u16) -> io::Result<Vec<(String, u16)>> {
+pub(crate) fn service_addresses(
+    snapshot: &Snapshot,
+    namespace: &str,
+    name: &str,
+    port: u16,
+) -> Result<Vec<(String, u16)>, UnservedError> {
     let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
     let service = snapshot.get(&format!("/core/services/{namespace}/{name}")).and_then(|entry| read(&entry.value));
-    let service = service.ok_or_else(|| io::Error::other(format!("service {name:?} not found")))?;
+    let service = service.ok_or_else(|| UnservedError::NotFound(name.to_owned()))?;
     let text = |pointer: &str| service.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/spec/type") == "ExternalName" {
         return Ok(vec![(text("/spec/externalName").to_owned(), port)]);
     }
     let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
     let wanted = ports.clone().find(|known| known["port"] == port);
-    let missing = || io::Error::other(format!("no service port {port} found for service {name:?}"));
+    let missing = || UnservedError::NotListening(port, name.to_owned());
     let port_name = wanted.ok_or_else(missing)?["name"].as_str().unwrap_or_default();
     let prefix = format!("/discovery.k8s.io/endpointslices/{namespace}/");
     let slices = snapshot.range(&prefix, None).filter_map(|(_, entry)| read(&entry.value));
@@ -109,8 +132,8 @@ fn service_addresses(snapshot: &Snapshot, namespace: &str, name: &str, port: u16
     if endpoints.is_empty() { Err(unserved(name)) } else { Ok(endpoints) }
 }
 
-fn unserved(name: &str) -> io::Error {
-    io::Error::other(format!("no endpoints available for service {name:?}"))
+fn unserved(name: &str) -> UnservedError {
+    UnservedError::WithoutEndpoints(name.to_owned())
 }
 
 fn ready_endpoints(slice: &Value, port_name: &str) -> Vec<(String, u16)> {

@@ -53,6 +53,7 @@ impl World {
             service_address: [10, 96, 0, 1].into(),
             service_range: Config::default().service_range,
             client_ca: None,
+            front_proxy_ca: None,
         };
         bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();
         let api = Api::new(store.clone(), Auth::new(store.clone()), config);

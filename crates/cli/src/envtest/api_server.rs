@@ -63,6 +63,7 @@ async fn serve(settings: &Settings) -> Result<(), Failure> {
         service_address: IpAddr::V4(settings.services.first()),
         service_range: settings.services,
         client_ca: authority.clone(),
+        front_proxy_ca: None,
     };
     bootstrap(&store, &first, jiff::Timestamp::now())
         .await

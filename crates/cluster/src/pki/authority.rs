@@ -9,8 +9,20 @@ use super::files::Files;
 use super::identity::{self, CLOCK_SKEW, Identity};
 
 const LIFETIME: Duration = Duration::days(3650);
-const CERTIFICATE: &str = "ca.crt";
-const KEY: &str = "ca.key";
+
+/// An authority has its name, and the files that it is kept in.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    subject: &'static str,
+    certificate: &'static str,
+    key: &'static str,
+}
+
+/// Who signs what servers and clients of the cluster show.
+pub(super) const CLUSTER: Names = Names { subject: "windlass-ca", certificate: "ca.crt", key: "ca.key" };
+/// Who signs what the API server shows to servers that answer for groups of their own.
+pub(super) const FRONT_PROXY: Names =
+    Names { subject: "windlass-front-proxy-ca", certificate: "front-proxy-ca.crt", key: "front-proxy-ca.key" };
 
 pub(super) struct Authority {
     certificate: String,
@@ -19,14 +31,14 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    pub(super) fn load_or_make(files: &Files) -> Result<Self, PkiError> {
-        match (files.read(CERTIFICATE)?, files.read(KEY)?) {
-            (Some(certificate), Some(key)) => match Self::load(files, certificate, &key)? {
+    pub(super) fn load_or_make(files: &Files, names: Names) -> Result<Self, PkiError> {
+        match (files.read(names.certificate)?, files.read(names.key)?) {
+            (Some(certificate), Some(key)) => match Self::load(files, names, certificate, &key)? {
                 Some(authority) => Ok(authority),
-                None => Self::make(files),
+                None => Self::make(files, names),
             },
             // Without its key an authority is of no use; the certificate is written last.
-            _ => Self::make(files),
+            _ => Self::make(files, names),
         }
     }
 
@@ -52,25 +64,26 @@ impl Authority {
     }
 
     /// `None` if it ends soon.
-    fn load(files: &Files, certificate: String, key: &str) -> Result<Option<Self>, PkiError> {
-        let der = identity::der_of(&certificate).ok_or_else(|| files.damaged(CERTIFICATE, &"it is not PEM"))?;
-        let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| files.damaged(CERTIFICATE, &error))?;
+    fn load(files: &Files, names: Names, certificate: String, key: &str) -> Result<Option<Self>, PkiError> {
+        let der = identity::der_of(&certificate).ok_or_else(|| files.damaged(names.certificate, &"it is not PEM"))?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| files.damaged(names.certificate, &error))?;
         if !identity::lasts(&parsed, OffsetDateTime::now_utc()) {
             return Ok(None);
         }
-        let key = KeyPair::from_pem(key).map_err(|error| files.damaged(KEY, &error))?;
+        let key = KeyPair::from_pem(key).map_err(|error| files.damaged(names.key, &error))?;
         if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
             // A crash between the two writes; nothing was signed by the new key yet.
             return Ok(None);
         }
-        let issuer = Issuer::from_ca_cert_pem(&certificate, key).map_err(|error| files.damaged(CERTIFICATE, &error))?;
+        let issuer =
+            Issuer::from_ca_cert_pem(&certificate, key).map_err(|error| files.damaged(names.certificate, &error))?;
         Ok(Some(Authority { der, issuer, certificate }))
     }
 
-    fn make(files: &Files) -> Result<Self, PkiError> {
+    fn make(files: &Files, names: Names) -> Result<Self, PkiError> {
         let now = OffsetDateTime::now_utc();
         let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name = identity::name("windlass-ca", None);
+        params.distinguished_name = identity::name(names.subject, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         params.not_before = now - CLOCK_SKEW;
@@ -78,8 +91,8 @@ impl Authority {
         let key = KeyPair::generate()?;
         let key_pem = key.serialize_pem();
         let made = CertifiedIssuer::self_signed(params, key)?;
-        files.write(KEY, &key_pem)?;
-        files.write(CERTIFICATE, &made.pem())?;
+        files.write(names.key, &key_pem)?;
+        files.write(names.certificate, &made.pem())?;
         let key = KeyPair::from_pem(&key_pem)?;
         let (certificate, der) = (made.pem(), made.der().to_vec());
         let issuer = Issuer::from_ca_cert_pem(&certificate, key)?;

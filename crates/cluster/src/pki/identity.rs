@@ -57,10 +57,10 @@ pub(super) fn server(addresses: &[IpAddr]) -> Result<CertificateParams, PkiError
     Ok(leaf(params))
 }
 
-/// What the certificate of a user of a group says.
-pub(super) fn client(user: &str, group: &str) -> Result<CertificateParams, PkiError> {
+/// What the certificate of a user says, who may be of a group.
+pub(super) fn client(user: &str, group: Option<&str>) -> Result<CertificateParams, PkiError> {
     let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = name(user, Some(group));
+    params.distinguished_name = name(user, group);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     Ok(leaf(params))
 }

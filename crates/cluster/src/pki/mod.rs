@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
 
-use authority::Authority;
+use authority::{Authority, CLUSTER, FRONT_PROXY};
 use files::Files;
 
 pub use identity::Identity;
+
+/// Who the API server is to servers that answer for groups of their own.
+const FRONT_PROXY_NAME: &str = "front-proxy-client";
 
 /// The keys and certificates of one cluster.
 #[derive(Clone, Debug)]
@@ -23,6 +26,10 @@ pub(crate) struct Pki {
     pub(crate) server: Identity,
     /// Who may do everything.
     pub(crate) admin: Identity,
+    /// The certificate of the authority that signs what the API server shows to other servers, in PEM.
+    pub(crate) front_proxy_authority: String,
+    /// What it shows to them.
+    pub(crate) front_proxy: Identity,
     /// The key that signs service-account tokens, in PKCS #8 DER.
     pub(crate) token_key: Vec<u8>,
 }
@@ -70,11 +77,19 @@ impl Pki {
     }
 
     fn made(files: &Files, addresses: &[IpAddr]) -> Result<Self, PkiError> {
-        let authority = Authority::load_or_make(files)?;
+        let authority = Authority::load_or_make(files, CLUSTER)?;
         let server = authority.identity(files, "server", identity::server(addresses)?)?;
-        let admin = authority.identity(files, "admin", identity::client("windlass-admin", "system:masters")?)?;
-        let token_key = token_key(files)?;
-        Ok(Pki { authority: authority.certificate().to_owned(), server, admin, token_key })
+        let admin = authority.identity(files, "admin", identity::client("windlass-admin", Some("system:masters"))?)?;
+        let proxies = Authority::load_or_make(files, FRONT_PROXY)?;
+        let front_proxy = proxies.identity(files, "front-proxy-client", identity::client(FRONT_PROXY_NAME, None)?)?;
+        Ok(Pki {
+            authority: authority.certificate().to_owned(),
+            server,
+            admin,
+            front_proxy_authority: proxies.certificate().to_owned(),
+            front_proxy,
+            token_key: token_key(files)?,
+        })
     }
 }
 
@@ -147,14 +162,14 @@ mod tests {
 
     #[test]
     fn certificates_are_renewed_before_they_end() {
-        let params = identity::client("ann", "ops").unwrap();
-        let authority = Authority::load_or_make(&Files::none()).unwrap();
+        let params = identity::client("ann", Some("ops")).unwrap();
+        let authority = Authority::load_or_make(&Files::none(), CLUSTER).unwrap();
         let made = authority.identity(&Files::none(), "ann", params.clone()).unwrap();
         let der = identity::der_of(authority.certificate()).unwrap();
         let now = time::OffsetDateTime::now_utc();
         assert!(identity::holds(&made.certificate, &der, &params, now));
         assert!(!identity::holds(&made.certificate, &der, &params, now + time::Duration::days(320)));
-        let strange = Authority::load_or_make(&Files::none()).unwrap();
+        let strange = Authority::load_or_make(&Files::none(), CLUSTER).unwrap();
         let strange = identity::der_of(strange.certificate()).unwrap();
         assert!(!identity::holds(&made.certificate, &strange, &params, now));
     }

@@ -11,6 +11,7 @@ mod prober;
 mod sources;
 mod spec;
 mod status;
+mod unverified;
 mod worker;
 mod writing;
 

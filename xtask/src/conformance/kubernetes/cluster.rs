@@ -1,4 +1,4 @@
-//! The cluster that is tested: this checkout's, with all controllers and a node that only pretends.
+//! The cluster that is tested: this checkout's, with all controllers and a node that only pretends, or a real one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::images;
 use crate::workspace::{root, run};
 
 /// A cluster that does not answer by then will not.
@@ -21,16 +22,23 @@ pub(super) struct ConformanceCluster {
 }
 
 impl ConformanceCluster {
-    /// Builds the program and starts a cluster below `scratch`.
-    pub(super) fn start(scratch: &Path, kubectl: &Path) -> Result<Self> {
+    /// Builds the program and starts a cluster below `scratch`; with a `node`, one that runs images.
+    pub(super) fn start(scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
+        let program = root().join("target/debug/windlass");
+        // The image store is the tests' own.
+        let cache = scratch.join("cache");
+        if node {
+            images::add(&program, scratch, &cache)?;
+        }
         let dir = scratch.join("cluster");
         let log = File::create(scratch.join("cluster.log"))?;
-        let process = Command::new(root().join("target/debug/windlass"))
+        let process = Command::new(program)
+            .env("XDG_CACHE_HOME", &cache)
             .arg("--dir")
             .arg(&dir)
-            .args(["up", "--profile", "workloads", "--port", "0", "--no-operators"])
+            .args(["up", "--profile", if node { "node" } else { "workloads" }, "--port", "0", "--no-operators"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -67,7 +75,7 @@ impl ConformanceCluster {
 
 impl Drop for ConformanceCluster {
     fn drop(&mut self) {
-        // It runs no processes of its own and its data is scratch, so nothing asks for a polite end.
+        // Its Pods end with it and its data is scratch, so nothing asks for a polite end.
         self.process.kill().ok();
         self.process.wait().ok();
     }

@@ -1,6 +1,7 @@
 //! Kubernetes' own conformance tests: chosen, run against a cluster of ours, counted, written down.
 
 mod cluster;
+mod images;
 mod page;
 mod program;
 mod report;
@@ -16,6 +17,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use self::cluster::ConformanceCluster;
+use self::page::Scope;
 use self::program::Program;
 use self::report::{Outcome, Spec};
 use self::selection::{Need, Selection};
@@ -24,6 +26,7 @@ use crate::workspace::root;
 
 /// Options of `conformance kubernetes`.
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Options {
     /// Only tests whose name matches this regular expression; the page is not written.
     #[arg(long, value_name = "REGEX")]
@@ -31,6 +34,9 @@ pub(crate) struct Options {
     /// Also the tests for which a node that only pretends to run Pods is enough.
     #[arg(long)]
     all: bool,
+    /// Only the tests whose Pods run the tests' own image, agnhost, on a node that runs them.
+    #[arg(long, conflicts_with = "all")]
+    node: bool,
     /// Only what failed or did not run in the last run; the page is written from both.
     #[arg(long, conflicts_with = "focus")]
     failed: bool,
@@ -42,9 +48,19 @@ pub(crate) struct Options {
     limit: u64,
 }
 
+impl Options {
+    fn scope(&self) -> Scope {
+        match (self.node, self.all) {
+            (true, _) => Scope::Node,
+            (false, true) => Scope::All,
+            (false, false) => Scope::NoNode,
+        }
+    }
+}
+
 /// Runs the tests, prints how each ended, and writes docs/conformance.md.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let scratch = root().join("target/conformance/kubernetes");
+    let scratch = root().join("target/conformance").join(if options.node { "kubernetes-node" } else { "kubernetes" });
     clear(&scratch, options.failed)?;
     let kubectl = tools::kubectl()?;
     let e2e = tools::e2e()?;
@@ -55,12 +71,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let wanted: Vec<Spec> = specs.iter().filter(|spec| wanted(options, selection.need(&spec.name))).cloned().collect();
     if wanted.is_empty() {
-        bail!("no conformance test is chosen; with --all, those that need a pretended node are considered too");
+        bail!("no conformance test is chosen; --all and --node consider those that need a node too");
     }
     let known = |spec: &Spec| program::last(&scratch, spec).filter(|last| options.failed && last.failure.is_none());
     let passed: Vec<Outcome> = wanted.iter().filter_map(known).collect();
     let wanted: Vec<Spec> = wanted.into_iter().filter(|spec| known(spec).is_none()).collect();
-    let cluster = ConformanceCluster::start(&scratch, &kubectl)?;
+    let cluster = ConformanceCluster::start(&scratch, &kubectl, options.node)?;
     let limit = Duration::from_secs(options.limit);
     let program = Program { path: e2e, kubectl, kubeconfig: cluster.kubeconfig(), scratch: scratch.clone(), limit };
     let mut outcomes = run_all(&program, wanted, options.procs.max(1));
@@ -70,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let failed = outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
     println!("{} passed, {failed} failed; reports and logs are in {}", outcomes.len() - failed, scratch.display());
     if options.focus.is_none() {
-        page::write(&selection, &specs, &outcomes, options.all)?;
+        page::write(&selection, &specs, &outcomes, options.scope())?;
     }
     match failed {
         0 => Ok(()),
@@ -91,8 +107,9 @@ fn clear(scratch: &Path, keep_reports: bool) -> Result<()> {
 /// A test that was asked for by name runs whatever it needs short of a node.
 fn wanted(options: &Options, need: Need) -> bool {
     match need {
-        Need::Nothing => true,
+        Need::Nothing => !options.node,
         Need::FakeNode => options.all,
+        Need::Agnhost => options.node,
         Need::Node => false,
     }
 }

@@ -11,37 +11,66 @@ use super::selection::{Need, Selection};
 use crate::tools::KUBERNETES;
 use crate::workspace::root;
 
+/// Which tests a page is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those that need no node.
+    NoNode,
+    /// Those and the ones for which a pretended node is enough.
+    All,
+    /// Those whose Pods run the tests' own image.
+    Node,
+}
+
+impl Scope {
+    fn command(self) -> &'static str {
+        match self {
+            Self::NoNode => "cargo xtask conformance kubernetes",
+            Self::All => "cargo xtask conformance kubernetes --all",
+            Self::Node => "cargo xtask conformance kubernetes --node",
+        }
+    }
+
+    fn sections(self) -> &'static [(&'static str, Need)] {
+        const NONE: (&str, Need) = ("Tests that need no node", Need::Nothing);
+        const FAKE: (&str, Need) = ("Tests for which a pretended node is enough", Need::FakeNode);
+        match self {
+            Self::NoNode => &[NONE],
+            Self::All => &[NONE, FAKE],
+            Self::Node => &[("Tests whose Pods run the program agnhost", Need::Agnhost)],
+        }
+    }
+}
+
 /// Writes the page for a run of everything that was chosen.
-pub(super) fn write(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], all: bool) -> Result<()> {
-    fs::write(root().join("docs/conformance.md"), page(selection, specs, outcomes, all))?;
+pub(super) fn write(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], scope: Scope) -> Result<()> {
+    let file = if scope == Scope::Node { "docs/conformance-node.md" } else { "docs/conformance.md" };
+    fs::write(root().join(file), page(selection, specs, outcomes, scope))?;
     Ok(())
 }
 
-fn page(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], all: bool) -> String {
+fn page(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], scope: Scope) -> String {
     let count = |need| specs.iter().filter(|spec| selection.need(&spec.name) == need).count();
-    let command = if all { "cargo xtask conformance kubernetes --all" } else { "cargo xtask conformance kubernetes" };
     let mut text = format!(
-        "# Kubernetes conformance\n\n\
-         Made by `{command}`, not by hand: Kubernetes {KUBERNETES}'s own end-to-end program, unchanged, against Windlass {}\n\
-         with profile `workloads`. What fails once may have run again with `--failed`.\n\n\
+        "# Kubernetes conformance{}\n\n\
+         Made by `{}`, not by hand: Kubernetes {KUBERNETES}'s own end-to-end program, unchanged, against Windlass {}\n\
+         with profile `{}`. What fails once may have run again with `--failed`.\n\n\
          Of the {} conformance tests of that release, {} need an API server and controllers only, {} more a node that says\n\
-         that Pods run, and {} a node that runs the release's container images; those last are not run here.\n",
+         that Pods run, {} a node that runs agnhost, the tests' own program (built from its Go module; run by `--node`), and {}\n\
+         a node that does more or runs other images; those last are not run here.\n",
+        if scope == Scope::Node { " with a node" } else { "" },
+        scope.command(),
         env!("CARGO_PKG_VERSION"),
+        if scope == Scope::Node { "node" } else { "workloads" },
         specs.len(),
         count(Need::Nothing),
         count(Need::FakeNode),
+        count(Need::Agnhost),
         count(Need::Node),
     );
-    let sections = [
-        ("Tests that need no node", Need::Nothing, true),
-        ("Tests for which a pretended node is enough", Need::FakeNode, all),
-    ];
-    for (title, need, shown) in sections {
-        if shown {
-            let of_need: Vec<&Outcome> =
-                outcomes.iter().filter(|outcome| selection.need(&outcome.name) == need).collect();
-            section(&mut text, title, &of_need);
-        }
+    for (title, need) in scope.sections() {
+        let of_need: Vec<&Outcome> = outcomes.iter().filter(|outcome| selection.need(&outcome.name) == *need).collect();
+        section(&mut text, title, &of_need);
     }
     text
 }

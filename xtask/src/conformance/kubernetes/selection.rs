@@ -15,26 +15,35 @@ pub(super) enum Need {
     Nothing,
     /// A node that says that its Pods run.
     FakeNode,
-    /// A node that runs containers.
+    /// A node that runs the program of the tests' own image.
+    Agnhost,
+    /// A node that runs other images.
     Node,
 }
 
 /// The lists of `tools/e2e`.
 pub(super) struct Selection {
     fake_node: BTreeSet<String>,
+    agnhost: BTreeSet<String>,
     node: BTreeSet<String>,
 }
 
 impl Selection {
     /// Reads the lists.
     pub(super) fn read() -> Result<Self> {
-        Ok(Self { fake_node: names("needs-fake-node.txt")?, node: names("needs-node.txt")? })
+        Ok(Self {
+            fake_node: names("needs-fake-node.txt")?,
+            agnhost: names("needs-agnhost.txt")?,
+            node: names("needs-node.txt")?,
+        })
     }
 
     /// What the test of this name needs.
     pub(super) fn need(&self, name: &str) -> Need {
         if self.node.contains(name) {
             Need::Node
+        } else if self.agnhost.contains(name) {
+            Need::Agnhost
         } else if self.fake_node.contains(name) {
             Need::FakeNode
         } else {
@@ -45,13 +54,14 @@ impl Selection {
     /// Refuses lists that name tests which this release does not have, or a test twice.
     pub(super) fn check(&self, specs: &[Spec]) -> Result<()> {
         let known: BTreeSet<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-        let listed = self.fake_node.iter().chain(&self.node);
-        let unknown: Vec<&str> = listed.map(String::as_str).filter(|name| !known.contains(name)).collect();
+        let listed = || self.fake_node.iter().chain(&self.agnhost).chain(&self.node);
+        let unknown: Vec<&str> = listed().map(String::as_str).filter(|name| !known.contains(name)).collect();
         if !unknown.is_empty() {
             bail!("remove from tools/e2e/needs-*.txt what this release does not have: {}", unknown.join("; "));
         }
-        if let Some(twice) = self.fake_node.intersection(&self.node).next() {
-            bail!("tools/e2e/needs-fake-node.txt and needs-node.txt both name {twice:?}; keep one");
+        let mut once = BTreeSet::new();
+        if let Some(twice) = listed().find(|name| !once.insert(*name)) {
+            bail!("two of the lists tools/e2e/needs-*.txt name {twice:?}; keep one");
         }
         Ok(())
     }
@@ -67,9 +77,9 @@ fn names(file: &str) -> Result<BTreeSet<String>> {
 mod tests {
     use super::*;
 
-    fn selection(fake_node: &[&str], node: &[&str]) -> Selection {
+    fn selection(fake_node: &[&str], agnhost: &[&str], node: &[&str]) -> Selection {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Selection { fake_node: set(fake_node), node: set(node) }
+        Selection { fake_node: set(fake_node), agnhost: set(agnhost), node: set(node) }
     }
 
     fn specs(names: &[&str]) -> Vec<Spec> {
@@ -78,17 +88,18 @@ mod tests {
 
     #[test]
     fn a_test_that_no_list_names_needs_nothing() {
-        let selection = selection(&["fake"], &["real"]);
+        let selection = selection(&["fake"], &["own"], &["real"]);
         assert_eq!(selection.need("new"), Need::Nothing);
         assert_eq!(selection.need("fake"), Need::FakeNode);
+        assert_eq!(selection.need("own"), Need::Agnhost);
         assert_eq!(selection.need("real"), Need::Node);
     }
 
     #[test]
     fn stale_and_double_names_are_refused() {
-        assert!(selection(&["a"], &["b"]).check(&specs(&["a", "b", "c"])).is_ok());
-        assert!(selection(&["gone"], &[]).check(&specs(&["a"])).is_err());
-        assert!(selection(&["a"], &["a"]).check(&specs(&["a"])).is_err());
+        assert!(selection(&["a"], &[], &["b"]).check(&specs(&["a", "b", "c"])).is_ok());
+        assert!(selection(&["gone"], &[], &[]).check(&specs(&["a"])).is_err());
+        assert!(selection(&["a"], &["a"], &[]).check(&specs(&["a"])).is_err());
     }
 
     #[test]

@@ -138,9 +138,10 @@ pub(super) fn failure(policy: &Policy, binding: Option<&Binding>, message: Strin
 
 /// Whether all conditions hold: one that does not hold decides, errors only if none does.
 pub(super) fn conditions_hold(body: &Body, facts: &Facts) -> Result<bool, String> {
+    let facts = facts.for_conditions();
     let mut errors = Vec::new();
     for condition in &body.conditions {
-        match condition.holds(facts) {
+        match condition.holds(&facts) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) => errors.push(error.to_string()),

@@ -2,18 +2,12 @@
 //!
 //! The messages are those of gnostic's `openapi.v2`; the numbers beside the names are theirs.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// The type that clients ask for.
-pub(super) const ACCEPTED: [&str; 2] = [
-    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
-    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-];
-/// The type of the answer, which cannot have the `@`.
-pub(super) const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+use super::message::{Message, list, members};
 
 /// Writes a v2 document.
-pub(super) fn encode(document: &Value) -> Vec<u8> {
+pub(in crate::openapi) fn encode(document: &Value) -> Vec<u8> {
     let mut message = Message::default();
     message.text(1, &document["swagger"]);
     let mut info = Message::default();
@@ -30,7 +24,7 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
         definitions.named(1, name, &schema(definition));
     }
     message.message(9, &definitions);
-    message.0
+    message.into_bytes()
 }
 
 fn path_item(item: &Value) -> Message {
@@ -147,107 +141,6 @@ fn schema(found: &Value) -> Message {
     message
 }
 
-fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flat_map(Map::iter)
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The bytes of a message; what is absent or has its default is not written.
-#[derive(Debug, Default)]
-struct Message(Vec<u8>);
-
-const VARINT: u64 = 0;
-const FIXED64: u64 = 1;
-const BYTES: u64 = 2;
-
-impl Message {
-    fn of(number: u64, inner: &Message) -> Self {
-        let mut message = Self::default();
-        message.message(number, inner);
-        message
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value.to_le_bytes()[0] | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value.to_le_bytes()[0]);
-    }
-
-    fn key(&mut self, number: u64, wire: u64) {
-        self.varint(number << 3 | wire);
-    }
-
-    fn bytes(&mut self, number: u64, bytes: &[u8]) {
-        self.key(number, BYTES);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, number: u64, inner: &Message) {
-        self.bytes(number, &inner.0);
-    }
-
-    fn text(&mut self, number: u64, value: &Value) {
-        if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
-            self.bytes(number, text.as_bytes());
-        }
-    }
-
-    fn texts(&mut self, number: u64, value: &Value) {
-        list(value).iter().for_each(|value| self.text(number, value));
-    }
-
-    fn truth(&mut self, number: u64, value: &Value) {
-        if value == &Value::Bool(true) {
-            self.key(number, VARINT);
-            self.varint(1);
-        }
-    }
-
-    fn integer(&mut self, number: u64, value: &Value) {
-        if let Some(value) = value.as_u64().filter(|value| *value != 0) {
-            self.key(number, VARINT);
-            self.varint(value);
-        }
-    }
-
-    fn double(&mut self, number: u64, value: &Value) {
-        if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
-            self.key(number, FIXED64);
-            self.0.extend_from_slice(&value.to_le_bytes());
-        }
-    }
-
-    /// A value of any kind, as YAML, of which JSON is a part.
-    fn any(&mut self, number: u64, value: &Value) {
-        if !value.is_null() {
-            let mut any = Message::default();
-            any.bytes(2, value.to_string().as_bytes());
-            self.message(number, &any);
-        }
-    }
-
-    fn named(&mut self, number: u64, name: &str, value: &Message) {
-        let mut named = Message::default();
-        named.bytes(1, name.as_bytes());
-        named.message(2, value);
-        self.message(number, &named);
-    }
-
-    fn extensions(&mut self, number: u64, of: &Value) {
-        for (name, value) in members(of).filter(|(name, _)| name.starts_with("x-")) {
-            let mut any = Message::default();
-            any.bytes(2, value.to_string().as_bytes());
-            self.named(number, name, &any);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -266,6 +159,6 @@ mod tests {
         expected.extend_from_slice(b"object");
         expected.extend_from_slice(&[0xfa, 0x01, 13, 0x0a, 3, b'x', b'-', b'y', 0x12, 6, 0x12, 4]);
         expected.extend_from_slice(b"true");
-        assert_eq!(schema.0, expected);
+        assert_eq!(schema.into_bytes(), expected);
     }
 }

@@ -1,0 +1,234 @@
+//! Requests to other servers, in the name of who sent them.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
+    header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE},
+};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
+};
+use serde_json::Value;
+use windlass_store::Store;
+
+use super::remote::{Remote, Target};
+use crate::{
+    ApiError, Body,
+    auth::User,
+    codec::read,
+    webhook::{Dialer, extension_tls, reason},
+};
+
+/// How many servers keep their connections.
+const CLIENTS_MAX: usize = 50;
+/// How many idle connections a server keeps, and for how long.
+const IDLE_MAX: usize = 8;
+const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a server may take until its answer begins.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// The same for the question whether it is there, and the longest answer to that.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(5);
+const CHECK_BYTES_MAX: usize = 4 << 20;
+/// What belongs to a connection, and what tells who asks: both are made anew.
+const OWN_HEADERS: [HeaderName; 8] =
+    [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, HOST, AUTHORIZATION, CONTENT_LENGTH];
+const OWN_PREFIXES: [&str; 4] = ["x-remote-", "impersonate-", "proxy-", "keep-alive"];
+
+/// What this server shows to other servers so that they believe what it says of users, in PEM.
+#[derive(Clone)]
+pub struct FrontProxy {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl std::fmt::Debug for FrontProxy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("FrontProxy").finish_non_exhaustive()
+    }
+}
+
+type Connections = Client<HttpsConnector<Dialer>, Full<Bytes>>;
+
+/// The client of other servers.
+#[derive(Debug)]
+pub(crate) struct Extensions {
+    store: Store,
+    identity: RwLock<Option<FrontProxy>>,
+    clients: Mutex<HashMap<Target, Connections>>,
+}
+
+impl Extensions {
+    /// A client that shows `identity`.
+    pub(crate) fn new(store: Store, identity: Option<FrontProxy>) -> Self {
+        Self { store, identity: RwLock::new(identity), clients: Mutex::default() }
+    }
+
+    /// Shows another identity from now on.
+    pub(crate) fn show(&self, identity: FrontProxy) {
+        *self.identity.write().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Passes a request of `user` on to the server that answers for it.
+    pub(crate) async fn forward(
+        &self,
+        remote: &Remote,
+        user: &User,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, ApiError> {
+        if !remote.is_available {
+            return Err(ApiError::unavailable("service unavailable"));
+        }
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let mut passed = Request::builder().method(parts.method).uri(uri(&remote.target, path)?);
+        if let Some(headers) = passed.headers_mut() {
+            *headers = told(parts.headers, user);
+        }
+        let passed = passed.body(Full::new(read(body).await?)).map_err(ApiError::internal)?;
+        let response = self.send(&remote.target, passed, ANSWER_TIME_MAX).await;
+        let response =
+            response.map_err(|why| ApiError::unavailable(format!("error trying to reach service: {why}")))?;
+        let (mut parts, body) = response.into_parts();
+        for name in [CONNECTION, TRANSFER_ENCODING] {
+            parts.headers.remove(name);
+        }
+        Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
+    }
+
+    /// What the server says at a path, as a user of its own who may look at everything.
+    pub(super) async fn ask(&self, target: &Target, path: &str) -> Result<Value, String> {
+        let asker = User::master("system:kube-aggregator");
+        let mut request = Request::get(uri(target, path).map_err(|error| error.message)?);
+        if let Some(headers) = request.headers_mut() {
+            *headers = told(HeaderMap::new(), &asker);
+            headers.insert("accept", HeaderValue::from_static("application/json"));
+        }
+        let request = request.body(Full::default()).map_err(|error| error.to_string())?;
+        let response = self.send(target, request, CHECK_TIME_MAX).await?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(format!(
+                "bad status from https://{}.{}.svc:{}{path}: {}",
+                target.service,
+                target.namespace,
+                target.port,
+                status.as_u16()
+            ));
+        }
+        let body = Limited::new(response.into_body(), CHECK_BYTES_MAX).collect();
+        let body = tokio::time::timeout(CHECK_TIME_MAX, body).await.map_err(|_| "timed out".to_owned())?;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        serde_json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))
+    }
+
+    async fn send(
+        &self,
+        target: &Target,
+        request: Request<Full<Bytes>>,
+        time: Duration,
+    ) -> Result<Response<Incoming>, String> {
+        let client = self.client(target)?;
+        match tokio::time::timeout(time, client.request(request)).await {
+            Ok(answered) => answered.map_err(|error| reason(&error)),
+            Err(_) => Err("timed out".to_owned()),
+        }
+    }
+
+    fn client(&self, target: &Target) -> Result<Connections, String> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(target) {
+            return Ok(client.clone());
+        }
+        let identity = self.identity.read().unwrap_or_else(PoisonError::into_inner);
+        let identity = identity.as_ref().map(|identity| (identity.certificate.as_str(), identity.key.as_str()));
+        let tls = extension_tls(target.ca_bundle.as_deref(), target.trusts_anybody, identity);
+        let tls = tls.map_err(|error| error.to_string())?;
+        let dialer = Dialer::of_service(self.store.clone(), &target.namespace, &target.service, target.port);
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().wrap_connector(dialer);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIME_MAX)
+            .pool_max_idle_per_host(IDLE_MAX)
+            .build(connector);
+        if clients.len() >= CLIENTS_MAX {
+            clients.clear();
+        }
+        clients.insert(target.clone(), client.clone());
+        Ok(client)
+    }
+}
+
+fn uri(target: &Target, path: &str) -> Result<Uri, ApiError> {
+    let text = format!("https://{}.{}.svc:{}{path}", target.service, target.namespace, target.port);
+    text.parse().map_err(|_| ApiError::internal(format!("{text:?} is no address")))
+}
+
+/// The headers of a request with who sent it.
+fn told(mut headers: HeaderMap, user: &User) -> HeaderMap {
+    let foreign = |name: &HeaderName| {
+        OWN_HEADERS.contains(name) || OWN_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
+    };
+    let unwanted: Vec<HeaderName> = headers.keys().filter(|name| foreign(name)).cloned().collect();
+    for name in unwanted {
+        headers.remove(name);
+    }
+    let mut add = |name: &str, value: &str| {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.append(name, value);
+        }
+    };
+    add("x-remote-user", &user.name);
+    if !user.uid.is_empty() {
+        add("x-remote-uid", &user.uid);
+    }
+    user.groups.iter().for_each(|group| add("x-remote-group", group));
+    for (key, values) in &user.extra {
+        let name = format!("x-remote-extra-{}", escaped(key));
+        values.iter().for_each(|value| add(&name, value));
+    }
+    headers
+}
+
+/// A key as a part of a header's name: what cannot stand there as a percent and two digits.
+fn escaped(key: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
+    let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    key.bytes().map(letter).collect::<String>().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_cannot_say_who_they_are() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("x-remote-user", "root"), ("authorization", "Bearer x"), ("accept", "application/json")]
+        {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let mut user = User::new("ann", ["people", "staff"]);
+        user.extra.insert("example.com/Role".to_owned(), vec!["a".to_owned()]);
+        let told = told(headers, &user);
+        let all = |name: &str| told.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!(all("x-remote-user"), ["ann"]);
+        assert_eq!(all("x-remote-group"), user.groups);
+        assert_eq!(all("x-remote-extra-example.com%2frole"), ["a"]);
+        assert_eq!(all("authorization"), Vec::<&str>::new());
+        assert_eq!(all("accept"), ["application/json"]);
+    }
+}
