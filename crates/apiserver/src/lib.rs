@@ -12,7 +12,7 @@ mod crd;
 mod discovery;
 mod error;
 mod flow;
-#[doc(hidden)]
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod handler;
 mod jsonpath;

@@ -75,6 +75,9 @@ impl Path<'_> {
     }
 }
 
+/// How many dropped fields are named; the paths of all of them could be far longer than the object.
+const DROPPED_MAX: usize = 100;
+
 struct Pruning {
     dropped: Vec<String>,
     /// Whether the metadata of the root is canonical.
@@ -82,6 +85,12 @@ struct Pruning {
 }
 
 impl Pruning {
+    fn name(&mut self, dropped: Path<'_>) {
+        if self.dropped.len() < DROPPED_MAX {
+            self.dropped.push(dropped.text());
+        }
+    }
+
     /// Without a schema nothing in a map is known.
     fn value(&mut self, schema: Option<&Schema>, value: &mut Value, path: Path<'_>, is_object: bool) {
         match value {
@@ -112,7 +121,7 @@ impl Pruning {
                 return true;
             }
             let Some(schema) = schema else {
-                self.dropped.push(path.text());
+                self.name(path);
                 return false;
             };
             let node = schema.node();
@@ -122,7 +131,7 @@ impl Pruning {
                 let additional = schema.additional_properties();
                 self.value(additional, value, path, additional.is_some_and(Schema::is_embedded_resource));
             } else if !keeps_unknown {
-                self.dropped.push(path.text());
+                self.name(path);
                 return false;
             }
             true
@@ -134,8 +143,7 @@ impl Pruning {
             return;
         }
         if let Ok(conformed) = conform(gojson::object_meta().name, metadata.clone()) {
-            let path = path.text();
-            self.dropped.extend(conformed.unknown.iter().map(|unknown| child(&path, unknown)));
+            conformed.unknown.iter().for_each(|unknown| self.name(Path::Member(&path, unknown)));
             *metadata = conformed.object;
         }
     }
@@ -189,6 +197,16 @@ mod tests {
         assert_eq!(object["spec"]["any"], json!({"free": {"x": 1}, "known": {"a": ""}}));
         assert_eq!(object["metadata"], json!({"name": "a"}));
         assert!(schema().prune(&mut object).is_empty());
+    }
+
+    #[test]
+    fn all_unknown_fields_are_dropped_and_some_named() {
+        let mut object = json!({"spec": {}});
+        for index in 0..1_000 {
+            object["spec"][format!("x{index}")] = json!(1);
+        }
+        assert_eq!(schema().prune(&mut object).len(), DROPPED_MAX);
+        assert_eq!(object, json!({"spec": {}}));
     }
 
     #[test]

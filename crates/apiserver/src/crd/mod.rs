@@ -17,4 +17,5 @@ pub(crate) mod version;
 
 pub(crate) use controller::{replace, restore, run};
 pub(crate) use kind::CustomKind;
+#[cfg(any(test, feature = "fuzz"))]
 pub(crate) use kind::kinds;

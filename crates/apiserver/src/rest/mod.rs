@@ -33,9 +33,11 @@ mod versions;
 mod view;
 mod watch;
 
+#[cfg(any(test, feature = "fuzz"))]
 pub(crate) use continue_token::ContinueToken;
 pub(crate) use field_selector::FieldSelector;
 pub use node::{NodeProxy, NodeProxyError};
+#[cfg(any(test, feature = "fuzz"))]
 pub(crate) use options::{DeleteOptions, ListOptions, WriteOptions};
 pub(crate) use prepare::completed;
 pub(crate) use route::{add_warnings, handle};
