@@ -28,7 +28,7 @@ pub(super) const ALLOWED: [(&str, &str); 14] = [
     ("the object of a bookmark, but for its kind and the mark", "besides its version it is the zero of a Go struct"),
     (
         "watches from versions that one of the servers no longer remembers",
-        "how much is remembered is each server's affair; Windlass remembers more, and not being able to is 410 in both",
+        "how much is remembered is each server's affair",
     ),
     ("`items: null` of lists of metadata", "Windlass says `[]`, which every client can read"),
     ("managed fields of what a server creates at its start", "nobody applies to it, and the start is quicker without"),
