@@ -65,7 +65,8 @@ impl Disk {
         Ok((disk, content.snapshot))
     }
 
-    /// Writes the commits and syncs once. After an error nothing of them is there, or will be.
+    /// Writes the commits and syncs once. After an error nothing of them is there; only where the process dies before it
+    /// gets to write again may the next start find all of them.
     pub(crate) fn write(&mut self, commits: &[Staged]) -> io::Result<()> {
         let Some(last) = commits.last() else { return Ok(()) };
         if self.is_failed {
@@ -143,9 +144,9 @@ impl Drop for Disk {
             running.abandon();
             self.place.discard();
         }
-        if !self.is_failed
-            && let Err(error) = self.log.seal()
-        {
+        // What was refused must not be found by the next start.
+        let cleared = if self.is_failed { self.log.clear_tail() } else { Ok(()) };
+        if let Err(error) = cleared.and_then(|()| self.log.seal()) {
             tracing::warn!(path = %self.place.path().display(), %error, "the store could not be sealed");
         }
     }

@@ -204,6 +204,20 @@ async fn a_failed_sync_leaves_memory_as_the_disk() {
     memory_equals_disk_after(|disk| &disk.sync_fails).await;
 }
 
+#[tokio::test]
+async fn what_was_refused_is_not_there_after_a_clean_end() {
+    let disk = TestDisk::default();
+    let store = disk.store().unwrap();
+    let kept = store.commit(vec![Write::create("/kept", "1")]).await.unwrap();
+    disk.fail_syncs(true);
+    store.commit(vec![Write::create("/refused", "1")]).await.unwrap_err();
+    disk.fail_syncs(false);
+    store.close().await;
+    let again = disk.store().unwrap();
+    assert_eq!(again.revision(), kept);
+    assert!(again.snapshot().get("/refused").is_none());
+}
+
 /// Writes one key again and again until the log was written anew, or until `until`.
 async fn overwrite(store: &Store, disk: &TestDisk, until: impl Fn(&TestDisk) -> bool) {
     let value = "y".repeat(1 << 20);
