@@ -13,11 +13,6 @@ use http::{
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
-};
 use serde_json::Value;
 use windlass_store::Store;
 
@@ -26,14 +21,11 @@ use crate::{
     ApiError, Body,
     auth::User,
     codec::read,
-    webhook::{Dialer, extension_tls, reason},
+    webhook::{Connections, Dialer, connections, extension_tls, reason},
 };
 
 /// How many servers keep their connections.
 const CLIENTS_MAX: usize = 50;
-/// How many idle connections a server keeps, and for how long.
-const IDLE_MAX: usize = 8;
-const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a server may take until its answer begins.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// The same for the question whether it is there, and the longest answer to that.
@@ -58,8 +50,6 @@ impl std::fmt::Debug for FrontProxy {
         formatter.debug_struct("FrontProxy").finish_non_exhaustive()
     }
 }
-
-type Connections = Client<HttpsConnector<Dialer>, Full<Bytes>>;
 
 /// The client of other servers.
 #[derive(Debug)]
@@ -157,13 +147,7 @@ impl Extensions {
         let tls = extension_tls(target.ca_bundle.as_deref(), target.trusts_anybody, identity);
         let tls = tls.map_err(|error| error.to_string())?;
         let dialer = Dialer::of_service(self.store.clone(), &target.namespace, &target.service, target.port);
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().wrap_connector(dialer);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIME_MAX)
-            .pool_max_idle_per_host(IDLE_MAX)
-            .build(connector);
+        let client = connections(tls, dialer);
         if clients.len() >= CLIENTS_MAX {
             clients.clear();
         }

@@ -11,16 +11,12 @@ use std::{
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
-};
 use rustls::CertificateError;
 use serde_json::Value;
 use windlass_store::Store;
 
 use super::{
+    connections::{Connections, connections},
     destination::{ClientConfig, DestinationError},
     dialer::Dialer,
     trust::{self, TrustError},
@@ -29,15 +25,10 @@ use crate::codec::json_bytes;
 
 /// How many webhooks keep their connections.
 const CLIENTS_MAX: usize = 200;
-/// How many idle connections a webhook keeps, and for how long.
-const IDLE_MAX: usize = 8;
-const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 /// The longest answer of a webhook.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// How much of an answer is told that is not what it should be.
 const TOLD_BYTES_MAX: usize = 512;
-
-type Connections = Client<HttpsConnector<Dialer>, Full<Bytes>>;
 
 /// The client of all webhooks.
 #[derive(Debug)]
@@ -102,13 +93,7 @@ impl Webhooks {
         }
         let tls = trust::tls(config.ca_bundle.as_deref())?;
         let dialer = Dialer { store: self.store.clone(), destination: config.destination()? };
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().wrap_connector(dialer);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIME_MAX)
-            .pool_max_idle_per_host(IDLE_MAX)
-            .build(connector);
+        let client = connections(tls, dialer);
         if clients.len() >= CLIENTS_MAX {
             clients.clear();
         }
