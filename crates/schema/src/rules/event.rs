@@ -115,7 +115,9 @@ fn kept(event: &At<'_>, old: &At<'_>, errors: &mut Vec<FieldError>) {
         let (new, old) = (event.member(name), old.member(name));
         let is_same = new.value == old.value || (new.is_absent() && old.is_absent());
         if !is_same {
-            let shown = if new.value.is_null() { Value::from("") } else { new.value.clone() };
+            // A time that is not there is shown as such, a text that is not there as an empty one.
+            let is_time = name.ends_with("Time") || name.ends_with("Timestamp");
+            let shown = if new.value.is_null() && !is_time { Value::from("") } else { new.value.clone() };
             errors.push(FieldError::invalid(told, shown, "field is immutable"));
         }
     }
@@ -160,6 +162,7 @@ mod tests {
             check_update(("events.k8s.io", "v1", "Event"), Some(with(json!({}))), with(change), expect);
         };
         check(json!({"metadata": {"name": "a", "namespace": "default", "resourceVersion": "1"}}), &[]);
+        check(json!({"eventTime": null}), &["eventTime: Invalid value: null: field is immutable"]);
         check(json!({"note": "more"}), &["message: Invalid value: \"more\": field is immutable"]);
     }
 }

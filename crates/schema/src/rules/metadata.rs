@@ -102,6 +102,8 @@ fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     }
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => names::label,
+        // Nobody looks at what else is in the names of budgets; those of definitions are made of what they define.
+        ("policy", "PodDisruptionBudget") | ("apiextensions.k8s.io", _) => names::path_segment,
         ("", "Event") | ("rbac.authorization.k8s.io", _) => names::path_segment,
         ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle") => names::path_segment,
         ("networking.k8s.io", "IPAddress") => names::path_segment,
@@ -129,7 +131,8 @@ pub(super) fn labels(labels: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn annotations(annotations: &At<'_>, errors: &mut Vec<FieldError>) {
+/// Checks keys of annotations, and how much they say together.
+pub(super) fn annotations(annotations: &At<'_>, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in annotations.entries() {
         bytes += key.len() + value.text().len();

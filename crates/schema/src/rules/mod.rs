@@ -17,7 +17,9 @@ mod pod_update;
 mod quota;
 mod selector;
 mod service;
+mod status;
 mod storage;
+mod toleration;
 mod workload;
 
 use serde_json::Value;
@@ -72,7 +74,7 @@ pub fn validate_builtin_status(kind: &Kind, new: &Value, old: Option<&Value>) ->
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::balancer(&new, &mut errors),
         ("", "Pod") => pod::addresses(&new, &mut errors),
-        _ => {}
+        _ => status::counts(kind, &new, old.map(At::root).as_ref(), &mut errors),
     }
     errors
 }
@@ -88,3 +90,5 @@ pub fn validate_webhook_client(path: &str, config: &Value) -> Vec<FieldError> {
 mod tests;
 #[cfg(test)]
 mod update_tests;
+#[cfg(test)]
+mod workload_tests;

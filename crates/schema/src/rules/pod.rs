@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::cursor::{At, named, not_negative, one_of, port, port_or_name, required, unique};
-use super::{metadata, pod_sysctl, pod_update};
+use super::{metadata, pod_sysctl, pod_update, toleration};
 use crate::{FieldError, names, quantity};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -34,7 +34,11 @@ pub(super) fn pod(pod: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldErro
 
 /// Checks a template of Pods.
 pub(super) fn template(template: &At<'_>, errors: &mut Vec<FieldError>) {
-    metadata::labels(&template.at("metadata.labels"), errors);
+    // Errors name neither by its full path.
+    let moved =
+        |name: &str| At { path: template.member(name).path, value: template.member("metadata").member(name).value };
+    metadata::labels(&moved("labels"), errors);
+    metadata::annotations(&moved("annotations"), errors);
     spec(&template.member("spec"), errors);
 }
 
@@ -59,6 +63,7 @@ fn spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     named(&spec.member("hostname"), names::label, errors);
     named(&spec.member("subdomain"), names::label, errors);
     named(&spec.member("priorityClassName"), names::subdomain, errors);
+    toleration::check(&spec.member("tolerations"), errors);
     pod_sysctl::check(&spec.at("securityContext.sysctls"), errors);
     let deadline = spec.member("activeDeadlineSeconds");
     if deadline.int().is_some_and(|seconds| seconds < 1) {

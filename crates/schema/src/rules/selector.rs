@@ -29,31 +29,48 @@ pub(super) fn check(selector: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The selector of a workload: there, not empty, and one that the labels of the template match.
-pub(super) fn of_workload(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError>) {
+/// The selector of a workload: there, not empty, and one that the labels of the template match; whether it can be read,
+/// without which nobody looks at the template.
+pub(super) fn of_workload(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError>) -> bool {
     let selector = spec.member("selector");
     if selector.value.is_null() {
         // No selector selects nothing, so the labels do not match it, whatever they are. DaemonSets leave it at that.
         if kind != "daemonset" {
             errors.push(selector.missing(""));
         }
-        return errors.push(mismatch(spec));
+        errors.push(mismatch(spec));
+        return true;
     }
-    check(&selector, errors);
+    let is_readable = is_readable(&selector, errors);
     if selector.member("matchLabels").is_absent() && selector.member("matchExpressions").is_absent() {
         errors.push(selector.invalid(format!("empty selector is invalid for {kind}")));
     }
-    match_template(spec, &selector, errors);
+    match kind {
+        _ if is_readable => match_template(spec, &selector, errors),
+        "daemonset" => return true,
+        "statefulset" => errors.push(selector.invalid("")),
+        _ => errors.push(selector.invalid("invalid label selector")),
+    }
+    is_readable
 }
 
 /// The selector of a Job: there, and one that the labels of the template match.
 pub(super) fn matching(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     let selector = spec.member("selector");
     if selector.value.is_null() {
-        return errors.push(selector.missing(""));
+        errors.push(selector.missing(""));
+        return errors.push(mismatch(spec));
     }
-    check(&selector, errors);
-    match_template(spec, &selector, errors);
+    if is_readable(&selector, errors) {
+        match_template(spec, &selector, errors);
+    }
+}
+
+/// Checks a label selector; whether nothing is wrong with it.
+fn is_readable(selector: &At<'_>, errors: &mut Vec<FieldError>) -> bool {
+    let before = errors.len();
+    check(selector, errors);
+    errors.len() == before
 }
 
 fn match_template(spec: &At<'_>, selector: &At<'_>, errors: &mut Vec<FieldError>) {

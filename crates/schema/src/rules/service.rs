@@ -149,8 +149,13 @@ pub(super) fn endpoint_slice(slice: &At<'_>, old: Option<&At<'_>>, errors: &mut 
             ip(&address, errors);
         }
     }
+    let mut seen = HashSet::new();
     for entry in slice.member("ports").items() {
-        named(&entry.member("name"), names::label, errors);
+        let name = entry.member("name");
+        named(&name, names::label, errors);
+        if !seen.insert(name.text()) {
+            errors.push(FieldError::duplicate(name.path.clone(), name.text()));
+        }
         let number = entry.member("port");
         if number.int().is_some_and(|number| !(0..=65_535).contains(&number)) {
             errors.push(number.invalid("must be between 1 and 65535, inclusive"));

@@ -12,7 +12,7 @@ pub(super) fn prepared((group, version, kind): (&str, &str, &str), object: Value
     object
 }
 
-fn check(kind: (&str, &str, &str), object: Value, expect: &[&str]) {
+pub(super) fn check(kind: (&str, &str, &str), object: Value, expect: &[&str]) {
     check_update(kind, None, object, expect);
 }
 
@@ -24,14 +24,14 @@ pub(super) fn check_update(kind: (&str, &str, &str), old: Option<Value>, new: Va
 }
 
 pub(super) const POD: (&str, &str, &str) = ("", "v1", "Pod");
-const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "Deployment");
+pub(super) const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "Deployment");
 const SERVICE: (&str, &str, &str) = ("", "v1", "Service");
 
 pub(super) fn pod(spec: Value) -> Value {
     json!({"metadata": {"name": "a", "namespace": "default"}, "spec": spec})
 }
 
-fn deployment(labels: Value) -> Value {
+pub(super) fn deployment(labels: Value) -> Value {
     json!({"metadata": {"name": "a", "namespace": "default"}, "spec": {
         "selector": {"matchLabels": {"app": "a"}},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
@@ -258,7 +258,14 @@ fn jobs_end() {
         made("Always"),
         &[r#"spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never""#],
     );
-    check(JOB, job("Never"), &["spec.selector: Required value"]);
+    check(
+        JOB,
+        job("Never"),
+        &[
+            "spec.selector: Required value",
+            "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`",
+        ],
+    );
     let cron = |schedule: &str| json!({"metadata": {"name": "a", "namespace": "a"}, "spec": {"schedule": schedule, "jobTemplate": {"spec": job("Never")["spec"]}}});
     for schedule in ["*/5 * * * *", "@daily", "0 0 1-15 jan mon-fri", "@every 1h"] {
         check(("batch", "v1", "CronJob"), cron(schedule), &[]);

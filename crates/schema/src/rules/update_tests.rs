@@ -9,7 +9,7 @@ const FROZEN: &str = "spec: Forbidden: pod updates may not change fields other t
 /// The Pod before, and the Pod after `change` of its spec.
 fn change_pod(change: Value, expect: &[&str]) {
     let mut spec = json!({
-        "nodeName": "n", "activeDeadlineSeconds": 10, "tolerations": [{"key": "a", "operator": "Exists"}],
+        "nodeName": "n", "activeDeadlineSeconds": 10, "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}],
         "containers": [{"name": "a", "image": "a:1", "imagePullPolicy": "Never"}],
     });
     let old = pod(spec.clone());
@@ -33,7 +33,8 @@ fn little_of_a_pod_may_change() {
         json!({"activeDeadlineSeconds": 11}),
         &["spec.activeDeadlineSeconds: Invalid value: 11: must be less than or equal to previous value"],
     );
-    let toleration = |key: &str| json!({"key": key, "operator": "Exists", "tolerationSeconds": 5});
+    let toleration =
+        |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5});
     change_pod(json!({"tolerations": [toleration("a"), toleration("b")]}), &[]);
     change_pod(
         json!({"tolerations": [toleration("b")]}),

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::cursor::{At, count_or_percent, immutable, not_negative, one_of};
+use super::cursor::{At, count_or_percent, immutable, named, not_negative, one_of};
 use super::{pod, selector};
-use crate::FieldError;
+use crate::{FieldError, names};
 
 /// What may change in the spec of a StatefulSet.
 const STATEFUL_SET_MUTABLE: [&str; 7] = [
@@ -51,21 +51,33 @@ pub(super) fn daemon_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec
     let spec = object.member("spec");
     common(&spec, "daemonset", errors);
     one_of(&spec.at("updateStrategy.type"), &["RollingUpdate", "OnDelete"], errors);
+    if spec.at("updateStrategy.type").text() == "RollingUpdate" {
+        rolling_update_of_daemons(&spec.at("updateStrategy.rollingUpdate"), errors);
+    }
     keep_selector(object, old, errors);
 }
 
 pub(super) fn stateful_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let spec = object.member("spec");
-    selector::of_workload(&spec, "statefulset", errors);
-    // Claims of the templates are volumes of the Pods, too.
-    let with_claims = with_claim_volumes(spec.value);
-    let template = At { path: format!("{}.template", spec.path), value: &with_claims };
-    pod::template(&template, errors);
-    always_restarts(&spec, errors);
-    not_negative(&spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
+    if selector::of_workload(&spec, "statefulset", errors) {
+        // Claims of the templates are volumes of the Pods, too.
+        let with_claims = with_claim_volumes(spec.value);
+        let template = At { path: format!("{}.template", spec.path), value: &with_claims };
+        pod::template(&template, errors);
+    }
+    always_restarts(&spec, "StatefulSet", errors);
+    not_negative(&spec, &["replicas", "minReadySeconds"], errors);
     let policy = spec.member("podManagementPolicy");
     if !policy.is_absent() && !["OrderedReady", "Parallel"].contains(&policy.text()) {
         errors.push(policy.invalid("must be 'OrderedReady' or 'Parallel'"));
+    }
+    update_of_stateful_set(&spec.member("updateStrategy"), errors);
+    for name in ["whenDeleted", "whenScaled"] {
+        let policy = spec.member("persistentVolumeClaimRetentionPolicy").member(name);
+        one_of(&policy, &["Retain", "Delete"], errors);
+    }
+    if old.is_none() {
+        named(&spec.member("serviceName"), names::label, errors);
     }
     let Some(old) = old else { return };
     if frozen(spec.value) != frozen(old.member("spec").value) {
@@ -90,7 +102,7 @@ pub(super) fn replication_controller(object: &At<'_>, errors: &mut Vec<FieldErro
         errors.push(labels.invalid("`selector` does not match template `labels`"));
     }
     pod::template(&template, errors);
-    always_restarts(&spec, errors);
+    always_restarts(&spec, "ReplicationController", errors);
 }
 
 pub(super) fn controller_revision(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
@@ -102,21 +114,67 @@ pub(super) fn controller_revision(object: &At<'_>, old: Option<&At<'_>>, errors:
 
 fn common(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError>) {
     not_negative(spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
-    selector::of_workload(spec, kind, errors);
-    pod::template(&spec.member("template"), errors);
-    always_restarts(spec, errors);
+    if selector::of_workload(spec, kind, errors) {
+        pod::template(&spec.member("template"), errors);
+        always_restarts(spec, if kind == "daemonset" { "DaemonSet" } else { "ReplicaSet" }, errors);
+    }
 }
 
-fn always_restarts(spec: &At<'_>, errors: &mut Vec<FieldError>) {
+fn always_restarts(spec: &At<'_>, kind: &str, errors: &mut Vec<FieldError>) {
     one_of(&spec.at("template.spec.restartPolicy"), &["Always"], errors);
+    let deadline = spec.at("template.spec.activeDeadlineSeconds");
+    if !deadline.value.is_null() {
+        errors.push(deadline.forbidden(format!("activeDeadlineSeconds in {kind} is not Supported")));
+    }
+}
+
+fn update_of_stateful_set(strategy: &At<'_>, errors: &mut Vec<FieldError>) {
+    let bounds = strategy.member("rollingUpdate");
+    match strategy.member("type").text() {
+        "RollingUpdate" => {
+            not_negative(&bounds, &["partition"], errors);
+            let unavailable = bounds.member("maxUnavailable");
+            count_or_percent(&unavailable, errors);
+            if is_none(&unavailable) && !unavailable.value.is_null() {
+                errors.push(unavailable.invalid("cannot be 0"));
+            }
+        }
+        "OnDelete" if !bounds.value.is_null() => {
+            errors.push(bounds.invalid("only allowed for updateStrategy 'RollingUpdate'"));
+        }
+        "OnDelete" | "" => {}
+        _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
+    }
+}
+
+/// One of the two, since a Pod of a DaemonSet is either replaced before or after it went.
+fn rolling_update_of_daemons(bounds: &At<'_>, errors: &mut Vec<FieldError>) {
+    if bounds.value.is_null() {
+        return errors.push(bounds.missing(""));
+    }
+    let (unavailable, surge) = (bounds.member("maxUnavailable"), bounds.member("maxSurge"));
+    count_or_percent(&unavailable, errors);
+    count_or_percent(&surge, errors);
+    match (is_none(&unavailable), is_none(&surge)) {
+        (false, false) => errors.push(surge.invalid("may not be set when maxUnavailable is non-zero")),
+        (true, true) => errors.push(unavailable.missing("cannot be 0 when maxSurge is 0")),
+        _ => {}
+    }
+}
+
+/// Whether a count or percentage is none at all; one that cannot be read counts as none.
+fn is_none(at: &At<'_>) -> bool {
+    match at.value {
+        Value::String(text) => text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok()).unwrap_or(0) == 0,
+        _ => at.int().unwrap_or_default() == 0,
+    }
 }
 
 fn rolling_update(bounds: &At<'_>, errors: &mut Vec<FieldError>) {
     let (unavailable, surge) = (bounds.member("maxUnavailable"), bounds.member("maxSurge"));
     count_or_percent(&unavailable, errors);
     count_or_percent(&surge, errors);
-    let is_zero = |at: &At<'_>| *at.value == 0 || *at.value == "0%";
-    if is_zero(&unavailable) && is_zero(&surge) {
+    if is_none(&unavailable) && is_none(&surge) {
         errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
     }
 }

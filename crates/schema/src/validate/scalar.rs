@@ -52,11 +52,23 @@ pub(super) fn number(words: &Keywords, number: &Number, path: &str, errors: &mut
             _ => {}
         }
     }
-    let is_int32 = words.r#type == Some(Type::Integer) && words.format.as_deref() == Some("int32");
-    if is_int32 && (value < f64::from(i32::MIN) || value > f64::from(i32::MAX)) {
-        let detail = format!("Checked value must be of type integer with format int32 in {path}");
+    if words.r#type == Some(Type::Integer) && !is_integer(value, words.format.as_deref().unwrap_or_default()) {
+        let format =
+            words.format.as_ref().map_or("(default format)".to_owned(), |format| format!("with format {format}"));
+        let detail = format!("Checked value must be of type integer {format} in {path}");
         errors.push(FieldError::invalid("<nil>", "", detail));
     }
+}
+
+/// Whether the number is a whole one that the format has room for.
+fn is_integer(value: f64, format: &str) -> bool {
+    let (min, max) = match format {
+        "int32" => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        "uint32" => (0.0, f64::from(u32::MAX)),
+        "uint64" => (0.0, u64::MAX as f64),
+        _ => (i64::MIN as f64, i64::MAX as f64),
+    };
+    value.fract() == 0.0 && (min..=max).contains(&value)
 }
 
 fn is_multiple(value: f64, factor: f64) -> bool {

@@ -38,6 +38,18 @@ fn check(spec: Value, expect: &[&str]) {
 }
 
 #[test]
+fn integers_are_whole_and_fit_their_format() {
+    let schema = |format: &str| Schema::from_json_schema_props(&json!({"type": "integer", "format": format})).unwrap();
+    let errors = |format: &str, value: Value| {
+        schema(format).validate(&value, None, "n").iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(errors("int64", json!(4_294_967_296_i64)).is_empty());
+    let checked = "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in n";
+    assert_eq!(errors("int32", json!(4_294_967_296_i64)), [checked]);
+    assert_eq!(errors("int32", json!(1.5)).last().unwrap(), checked);
+}
+
+#[test]
 fn values_that_fit_pass() {
     check(
         json!({
