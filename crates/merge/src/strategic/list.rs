@@ -66,6 +66,8 @@ fn merge_maps<S: Shape>(
     let remaining = original.iter().filter(|item| !item.get(key).is_some_and(|value| gone.contains(&Ordered(value))));
     let remaining: Vec<_> = remaining.cloned().collect();
     let merged = merge_items(&remaining, &patched, key, item_shape)?;
+    // What was there before must have the key as well, or nobody knows its place.
+    merged.iter().filter_map(Value::as_object).try_for_each(|item| key_value(item, key).map(drop))?;
     let order: Vec<_> = patched.into_iter().map(|item| Value::Object(item.clone())).collect();
     Ok(sequence::arrange(merged, &order, &remaining, Some(key)))
 }

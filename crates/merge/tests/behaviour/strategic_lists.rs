@@ -125,6 +125,8 @@ fn lists_that_cannot_be_merged_are_refused() {
         let patched = apply(&live, &patch);
         assert!(matches!(patched, Err(PatchError::Senseless(_))), "{patch}: {patched:?}");
     }
+    let nameless = apply(&json!({"containers": [{}]}), &json!({"containers": [{"name": "a"}]}));
+    assert!(matches!(nameless, Err(PatchError::Senseless(_))), "{nameless:?}");
     let malformed = [
         json!({"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}),
         json!({"$setElementOrder/tags": ["b", "a"], "tags": ["a", "b"]}),
