@@ -253,3 +253,30 @@ async fn a_default_that_is_left_out_is_no_change() {
     let removed = world.patch(&path, "apply-patch+yaml", &memcached("a", json!({"size": 4}))).await.expect(200);
     assert_eq!(removed["metadata"]["generation"], 2);
 }
+
+#[tokio::test]
+async fn what_comes_by_one_version_gets_the_defaults_of_another_when_it_is_read() {
+    let mut other = version("v1", false);
+    let spec = &mut other["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    spec.as_object_mut().unwrap().remove("image");
+    let world = established(vec![version("v1alpha1", true), other]).await;
+    let objects = OBJECTS.replace("v1alpha1", "v1");
+    let mut object = memcached("a", json!({"size": 3}));
+    object["apiVersion"] = "cache.example.com/v1".into();
+    let made = world.post(&objects, &object).await.expect(201);
+    assert_eq!(made["spec"], json!({"size": 3}));
+    let read = world.get(&format!("{OBJECTS}/a")).await.expect(200);
+    assert_eq!(read["spec"], json!({"size": 3, "image": "memcached:1.6"}));
+    assert_eq!(world.get(OBJECTS).await.expect(200)["items"][0]["spec"], read["spec"]);
+    assert_eq!(world.get(&format!("{objects}/a")).await.expect(200)["spec"], json!({"size": 3}));
+}
+
+#[tokio::test]
+async fn a_patch_to_another_kind_is_an_object_that_breaks_a_rule() {
+    let world = established(vec![version("v1alpha1", true)]).await;
+    world.post(OBJECTS, &memcached("a", json!({"size": 3}))).await.expect(201);
+    let patch = json!({"kind": "Other"});
+    let refused = world.patch(&format!("{OBJECTS}/a"), "merge-patch+json", &patch).await.expect(422);
+    assert_eq!(refused["details"]["causes"][0]["field"], "kind");
+    assert_eq!(refused["details"]["kind"], "Other");
+}

@@ -136,3 +136,18 @@ async fn a_name_in_the_watch_path_selects_one_object() {
     let mut events = world.watch(&format!("{CONFIG_MAPS}?watch=1&fieldSelector=metadata.name%3Db")).await;
     assert_eq!(events.next_name().await, pair("ADDED", "b"));
 }
+
+#[tokio::test]
+async fn the_first_write_to_a_claim_is_always_seen() {
+    let world = World::new().await;
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}, "spec": spec});
+    let made = world.post(claims, &claim).await.expect(201);
+    let nothing = json!({"metadata": {}});
+    let patch = async || world.patch(&format!("{claims}/a"), "merge-patch+json", &nothing).await.expect(200);
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let first = version(&patch().await);
+    assert_ne!(first, version(&made));
+    assert_eq!(version(&patch().await), first);
+}

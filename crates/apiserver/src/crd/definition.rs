@@ -23,6 +23,7 @@ pub(crate) struct Definition {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Metadata {
     pub(crate) name: String,
+    pub(crate) generate_name: String,
     pub(crate) deletion_timestamp: Option<String>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) annotations: std::collections::BTreeMap<String, String>,
@@ -34,6 +35,7 @@ pub(crate) struct Spec {
     pub(crate) group: String,
     pub(crate) names: Names,
     pub(crate) scope: String,
+    #[serde(deserialize_with = "or_none")]
     pub(crate) versions: Vec<Version>,
     pub(crate) conversion: Option<Conversion>,
     pub(crate) preserve_unknown_fields: bool,

@@ -25,6 +25,8 @@ pub(crate) struct CustomKind {
     pub(crate) storage_version: String,
     /// The schema of that version, where it is not this one: it drops what it does not know.
     pub(crate) storage_schema: Option<Schema>,
+    /// How many versions are served.
+    pub(crate) served_versions: usize,
     /// Whether status is a part of its own.
     pub(crate) has_status: bool,
     /// Where the scale is found.
@@ -87,6 +89,7 @@ fn served(definition: &Definition, version: &Version, storage_version: &str) -> 
     let custom = CustomKind {
         storage_version: storage_version.to_owned(),
         storage_schema: storage_schema(definition, version),
+        served_versions: definition.spec.versions.iter().filter(|version| version.served).count(),
         has_status: version.subresources.as_ref().is_some_and(|parts| parts.status.is_some()),
         scale,
         rules: LazyRules { schema: raw.clone(), compiled: OnceLock::new() },

@@ -20,13 +20,19 @@ pub(crate) fn create(object: &Value) -> Vec<FieldError> {
         Err(error) => return vec![FieldError::invalid("spec", Value::Null, error.to_string())],
     };
     let mut errors = common(&definition, object, None);
-    let wanted = format!("{}.{}", definition.spec.names.plural, definition.spec.group);
-    if definition.metadata.name != wanted {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.insert(0, FieldError::invalid("metadata.name", definition.metadata.name.clone(), detail));
-    }
+    errors.splice(0..0, wrong_names(&definition));
     errors.extend(approval(&definition));
     errors
+}
+
+/// A definition is called by what it defines, and so is what its name would be made of.
+fn wrong_names(definition: &Definition) -> Vec<FieldError> {
+    let wanted = format!("{}.{}", definition.spec.names.plural, definition.spec.group);
+    let (name, generate_name) = (&definition.metadata.name, &definition.metadata.generate_name);
+    let given = [("generateName", generate_name), ("name", name)];
+    let wrong = given.into_iter().filter(|(field, text)| **text != wanted && (*field == "name" || !text.is_empty()));
+    let detail = "must be spec.names.plural+\".\"+spec.group";
+    wrong.map(|(field, text)| FieldError::invalid(format!("metadata.{field}"), text.as_str(), detail)).collect()
 }
 
 /// What is wrong with a changed definition.

@@ -42,6 +42,8 @@ fn a_usual_definition_is_accepted() {
 #[test]
 fn names_and_scope_are_checked() {
     check(|it| it["metadata"]["name"] = "other".into(), &["metadata.name"]);
+    check(|it| it["metadata"]["generateName"] = "other-".into(), &["metadata.generateName"]);
+    check(|it| it["spec"]["versions"] = json!(null), &["spec.versions", "status.storedVersions[0]"]);
     check(|it| it["spec"]["scope"] = "Galactic".into(), &["spec.scope"]);
     check(|it| it["spec"]["group"] = "nodot".into(), &["metadata.name", "spec.group"]);
     check(|it| it["spec"]["names"]["kind"] = "Not A Kind".into(), &["spec.names.kind"]);

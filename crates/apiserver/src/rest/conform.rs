@@ -29,10 +29,8 @@ pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiErr
     if kind.is_builtin() {
         check_registered(kind, &found_version, &found_kind)?;
     }
-    if (!found_version.is_empty() || !kind.is_builtin()) && found_version != api_version {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({found_version}) does not match the expected API version ({api_version})"
-        )));
+    if !found_version.is_empty() || !kind.is_builtin() {
+        check_version(kind, object)?;
     }
     if !found_kind.is_empty() && found_kind != name {
         return Err(ApiError::bad_request(format!(
@@ -46,6 +44,17 @@ pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiErr
     members.insert("apiVersion".to_owned(), api_version.into());
     members.insert("kind".to_owned(), name.into());
     Ok(())
+}
+
+/// Checks `apiVersion` alone.
+pub(crate) fn check_version(kind: &Served, object: &Value) -> Result<(), ApiError> {
+    let (found, wanted) = (object.get("apiVersion").and_then(Value::as_str).unwrap_or_default(), kind.api_version());
+    if found == wanted {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "the API version in the data ({found}) does not match the expected API version ({wanted})"
+    )))
 }
 
 /// Whether there is such a built-in kind at all, be it the one of the path or not.

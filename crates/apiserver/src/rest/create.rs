@@ -63,7 +63,11 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     let mut object = std::mem::take(&mut review.object);
     strategy::prepare_create(&scope.kind, &mut object, &scope.user);
     prepare::complete(scope, &mut object)?;
-    let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?;
+    let _allocation = match object.name() {
+        // Only what is stored needs an address that is its own.
+        "" if scope.options.dry_run => None,
+        _ => strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?,
+    };
     prepare::validate(scope, Part::Object, &object, None)?;
     review.object = object;
     scope.validate(&mut review).await?;

@@ -87,5 +87,5 @@ pub(crate) fn validate(scope: &Scope, part: Part, object: &Value, old: Option<&V
     let checked = conform::validate(&scope.kind, part, object, old);
     errors.extend(checked.errors);
     checked.warnings.into_iter().for_each(|warning| scope.warn(warning));
-    scope.check(object.name(), errors)
+    scope.check(object, errors)
 }

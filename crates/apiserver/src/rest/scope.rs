@@ -15,7 +15,7 @@ use crate::{
     audit,
     auth::{Attributes, Target, User},
     codec::{Accept, Body, respond},
-    object::timestamp,
+    object::{Object, timestamp},
     query::Query,
     registry::Served,
     request::{ResourceRequest, Verb},
@@ -90,14 +90,16 @@ impl Scope {
         if self.kind.namespaced { &self.request.namespace } else { "" }
     }
 
-    /// A 422 for the object `name`, unless there is nothing wrong.
-    pub(crate) fn check(&self, name: &str, errors: Vec<windlass_schema::FieldError>) -> Result<(), ApiError> {
+    /// A 422 for the object, unless there is nothing wrong.
+    pub(crate) fn check(&self, object: &Value, errors: Vec<windlass_schema::FieldError>) -> Result<(), ApiError> {
         if errors.is_empty() {
             return Ok(());
         }
-        // Both groups of events are checked as one kind.
-        let subject = Subject { group: versions::storage_group(&self.kind), ..self.kind_subject() };
-        Err(ApiError::invalid_fields(subject, name, errors))
+        // Both groups of events are checked as one kind, and custom objects are called what they call themselves.
+        let own_kind = object.get("kind").and_then(Value::as_str).filter(|_| !self.kind.is_builtin());
+        let resource = own_kind.unwrap_or(&self.kind.kind().kind);
+        let subject = Subject { group: versions::storage_group(&self.kind), resource };
+        Err(ApiError::invalid_fields(subject, object.name(), errors))
     }
 
     /// What admission gets to see.

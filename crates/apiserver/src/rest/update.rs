@@ -205,7 +205,8 @@ async fn store(
     windlass_schema::settle(&scope.kind.definition, &mut object);
     let transition = Transition { object: &object, old: live };
     // Writing an object again moves it to the version that is stored now.
-    if object == *live && !versions::is_outdated(&scope.kind, &entry.value) && !goes {
+    let is_settled = !versions::is_outdated(&scope.kind, &entry.value) && strategy::is_settled(&scope.kind, entry);
+    if object == *live && is_settled && !goes {
         return Ok(Some(object));
     }
     let write = if goes {

@@ -112,7 +112,9 @@ pub(crate) fn is_storage_version(kind: &Served) -> bool {
 
 /// Whether an object of `kind` that was written by the commit `modified` is stored just as it is shown.
 pub(crate) fn is_stored_as_shown(kind: &Served, modified: Revision) -> bool {
-    is_storage_version(kind) && (kind.is_builtin() || kind.is_settled_at(modified))
+    // What came in by another version has the defaults of that one, and gets those of this one when it is read.
+    let is_whole = kind.custom().is_none_or(|custom| custom.served_versions == 1 && kind.is_settled_at(modified));
+    is_storage_version(kind) && is_whole
 }
 
 fn is_old_autoscaler(kind: &Kind) -> bool {

@@ -159,7 +159,9 @@ mod tests {
         for (account, request, reason) in [
             ("ghost", json!({}), "NotFound"),
             ("robot", json!({"spec": {"expirationSeconds": 599}}), "Invalid"),
+            ("ghost", json!({"spec": {"expirationSeconds": 599}}), "NotFound"),
             ("robot", json!({"metadata": {"name": "other"}}), "Invalid"),
+            ("robot", json!({"metadata": {"uid": "u9"}}), "Conflict"),
             ("robot", bound("Pod", "none", ""), "NotFound"),
             ("robot", bound("Pod", "web", "u9"), "Conflict"),
             ("robot", bound("ConfigMap", "web", ""), "BadRequest"),

@@ -49,9 +49,10 @@ pub(crate) fn request_token(
     let issuer = auth.issuer().ok_or_else(|| ApiError::unavailable("this API server issues no tokens"))?;
     let spec: TokenRequestSpec = super::spec(&request)?;
     check_metadata(&request, namespace, name)?;
-    let seconds = expiration(&spec)?;
     let snapshot = store.snapshot();
     let account = find(&snapshot, "serviceaccounts", namespace, name)?;
+    check_identity(&request, &account)?;
+    let seconds = expiration(&spec)?;
     let audiences = match spec.audiences {
         Some(audiences) if !audiences.is_empty() => audiences,
         _ => issuer.audiences(),
@@ -82,10 +83,21 @@ fn check_metadata(request: &Value, namespace: &str, name: &str) -> Result<(), Ap
     for (field, own, wanted) in [("name", request.name(), name), ("namespace", request.namespace(), namespace)] {
         if !own.is_empty() && own != wanted {
             let message = format!("Invalid value: {own:?}: must match the service account {field} if specified");
-            return Err(invalid(&format!("metadata.{field}"), message));
+            return Err(invalid(name, &format!("metadata.{field}"), message));
         }
     }
     Ok(())
+}
+
+/// Whoever names an identity means one account, and not another of the same name.
+fn check_identity(request: &Value, account: &Value) -> Result<(), ApiError> {
+    let (wanted, found) = (request.uid(), account.uid());
+    if wanted.is_empty() || wanted == found {
+        return Ok(());
+    }
+    let why =
+        format!("the UID in the token request ({wanted}) does not match the UID of the service account ({found})");
+    Err(ApiError::conflict(KIND, account.name(), why))
 }
 
 fn expiration(spec: &TokenRequestSpec) -> Result<i64, ApiError> {
@@ -95,7 +107,7 @@ fn expiration(spec: &TokenRequestSpec) -> Result<i64, ApiError> {
         EXPIRATION_SECONDS_MIN..=EXPIRATION_SECONDS_MAX => return Ok(seconds),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
-    Err(invalid("spec.expirationSeconds", format!("Invalid value: {seconds}: {message}")))
+    Err(invalid("", "spec.expirationSeconds", format!("Invalid value: {seconds}: {message}")))
 }
 
 fn bind(bound: &mut Bound, object: &BoundObject, account: &str, snapshot: &Snapshot) -> Result<(), ApiError> {
@@ -148,7 +160,7 @@ fn reference(object: &Value) -> Reference {
     Reference { name: object.name().to_owned(), uid: object.uid().to_owned() }
 }
 
-fn invalid(field: &str, message: String) -> ApiError {
+fn invalid(name: &str, field: &str, message: String) -> ApiError {
     let cause = Cause { reason: "FieldValueInvalid".to_owned(), message, field: Some(field.to_owned()) };
-    ApiError::invalid(KIND, "", vec![cause])
+    ApiError::invalid(KIND, name, vec![cause])
 }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{FieldError, Kind, validate_builtin, validate_builtin_status, validate_metadata};
+use windlass_store::Entry;
 
 use crate::{
     Api, ApiError, admission,
@@ -100,6 +101,12 @@ pub(crate) fn prepare_delete(kind: &Kind, object: &mut Value, now: Timestamp) {
 /// Whether nothing but finalizers of the metadata holds the object.
 pub(crate) fn may_go(kind: &Kind, object: &Value) -> bool {
     !is(kind, "", "Namespace") || namespace::is_finalized(object)
+}
+
+/// Whether a write that changes nothing may be left out. Kubernetes stores a new claim without its phase, so that whatever
+/// is written to it first is a change, which watchers see.
+pub(crate) fn is_settled(kind: &Kind, entry: &Entry) -> bool {
+    !is(kind, "", "PersistentVolumeClaim") || entry.created != entry.modified
 }
 
 /// How long an object may take to end; `None` for kinds that just go.

@@ -75,19 +75,28 @@ fn keep_address(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn address(config: &Config, used: &Used, object: &Value) -> Result<String, FieldError> {
-    let listed = text(object, "/spec/clusterIPs/0");
-    let wanted = match text(object, "/spec/clusterIP") {
-        "" => listed,
+/// The address that the Service asks for.
+fn wanted(object: &Value) -> &str {
+    match text(object, "/spec/clusterIP") {
+        "" => text(object, "/spec/clusterIPs/0"),
         wanted => wanted,
-    };
+    }
+}
+
+fn address(config: &Config, used: &Used, object: &Value) -> Result<String, FieldError> {
+    let wanted = wanted(object);
     let refused = |why: &str| {
-        let why = format!("failed to allocate IP {wanted}: {why}");
+        let space = if wanted.is_empty() { "" } else { " " };
+        let why = format!("failed to allocate IP{space}{wanted}: {why}");
         FieldError::invalid("spec.clusterIPs", json!([wanted]), why)
     };
     match wanted {
         "None" => Ok(wanted.to_owned()),
         "" => match config.service_range.pick(&used.addresses) {
+            // The name is noted with the address, before anybody looks at it.
+            Some(address) if object.name().is_empty() => Err(refused(&format!(
+                "IPAddress.networking.k8s.io \"{address}\" is invalid: spec.parentRef.name: Required value"
+            ))),
             Some(address) => Ok(address.to_string()),
             None => Err(refused("range is full")),
         },
@@ -131,6 +140,18 @@ mod tests {
         assert_eq!(made["spec"]["clusterIPs"], json!([address]));
         let kept = allocated(json!({"type": "ClusterIP", "ports": []}), &used, Some(&made)).unwrap();
         assert_eq!(text(&kept, "/spec/clusterIP"), address);
+    }
+
+    #[test]
+    fn a_service_without_a_name_gets_no_address() {
+        let nameless = |spec: Value| {
+            let mut object = json!({ "metadata": {}, "spec": spec });
+            allocate(&Config::default(), &Used::default(), &mut object, None)
+        };
+        let refused = nameless(json!({"type": "ClusterIP"})).unwrap_err();
+        assert!(refused.message.ends_with("is invalid: spec.parentRef.name: Required value"), "{}", refused.message);
+        assert!(nameless(json!({"type": "ExternalName"})).is_ok());
+        assert!(nameless(json!({"type": "ClusterIP", "clusterIP": "None"})).is_ok());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use super::{
 pub(super) struct Printer {
     pub(super) columns: Vec<Column>,
     pub(super) cells: fn(&View<'_>) -> Vec<Value>,
+    /// Whether the kind has no columns of its own.
+    pub(super) is_plain: bool,
 }
 
 const TEMPLATE: &str = "Containers* Images* Selector*";
@@ -76,7 +78,7 @@ pub(super) fn printer(group: &str, resource: &str) -> Printer {
         }
         _ => return more(group, resource),
     };
-    Printer { columns: columns(&line.replace('+', TEMPLATE)), cells }
+    Printer { columns: columns(&line.replace('+', TEMPLATE)), cells, is_plain: false }
 }
 
 fn more(group: &str, resource: &str) -> Printer {
@@ -120,9 +122,9 @@ fn more(group: &str, resource: &str) -> Printer {
         }
         ("apiregistration.k8s.io", "apiservices") => ("Name Service Available Age", security::api_service),
         (_, "scale") => ("Name Desired:integer Available:integer Age", cluster::scale),
-        _ => ("Name Created_At:date", name_and_creation),
+        _ => return Printer { columns: columns("Name Created_At:date"), cells: name_and_creation, is_plain: true },
     };
-    Printer { columns: columns(line), cells }
+    Printer { columns: columns(line), cells, is_plain: false }
 }
 
 /// The cells of a kind that has no columns of its own, with the time as it is.

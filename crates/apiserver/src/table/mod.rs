@@ -112,7 +112,12 @@ impl<'a> Tabler<'a> {
 
     /// A table without headings, as the later events of a watch carry it.
     pub(crate) fn rows(&self, objects: &[Value], options: TableOptions) -> Value {
-        let rows: Vec<Value> = objects.iter().map(|object| self.row(object, options)).collect();
+        let is_plain = matches!(&self.printer, Printer::Builtin(printer) if printer.is_plain);
+        let rows = match objects {
+            // Kubernetes has no rows where it has no columns of its own, and an empty list of them elsewhere.
+            [] if is_plain => Value::Null,
+            _ => objects.iter().map(|object| self.row(object, options)).collect(),
+        };
         let revision = objects.first().and_then(|object| object.pointer("/metadata/resourceVersion"));
         json!({
             "kind": "Table",

@@ -22,6 +22,14 @@ fn check(group: &str, resource: &str, mut object: Value, expected: Value) {
 }
 
 #[test]
+fn where_there_is_nothing_kinds_without_columns_have_no_rows() {
+    let rows = |group: &str, resource: &str| Tabler::builtin(group, resource).rows(&[], options())["rows"].take();
+    assert_eq!(rows("rbac.authorization.k8s.io", "clusterroles"), Value::Null);
+    assert_eq!(rows("", "pods"), json!([]));
+    assert_eq!(Tabler::custom(&[]).rows(&[], options())["rows"], json!([]));
+}
+
+#[test]
 fn pods_sum_up_their_containers() {
     let running = json!({"ready": true, "restartCount": 0, "state": {"running": {}}});
     let check = |spec: Value, status: Value, metadata: Value, expected: [&str; 3]| {
