@@ -34,6 +34,13 @@ pub(super) struct Answer {
     pub(super) body: Value,
 }
 
+impl Answer {
+    /// Whether the server closed the connection instead of answering.
+    pub(super) fn is_none(&self) -> bool {
+        self.code == 0
+    }
+}
+
 impl Call {
     /// A request with a JSON answer.
     pub(super) fn new(verb: &'static str, method: &'static str, path: String, body: Option<Value>) -> Self {

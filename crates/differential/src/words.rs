@@ -17,11 +17,17 @@ const PARSERS: [&str; 8] = [
 const ADDRESSES: &str = "10.0.0.";
 /// What stories put before the part of a name that a server makes.
 const GENERATED: &str = "-g-";
-/// What comes before a value that Go prints by the names of its own fields.
-const VALUE: &str = "Invalid value: {";
+/// What comes before a value that Go prints by the names of its own fields, and before a list of such.
+const VALUES: [&str; 2] = ["Invalid value: {", "Invalid value: [{"];
 
 /// The text without versions, addresses, generated names, identities and words that only a parser would say.
 pub(super) fn plain(text: &str) -> String {
+    // Each on a line, as they come out of a Go map.
+    if let Some((before, errors)) = text.split_once("errors:\n") {
+        let mut errors: Vec<String> = errors.lines().map(plain).collect();
+        errors.sort();
+        return plain(before) + "errors: " + &errors.join("; ");
+    }
     let text = PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end]);
     let text = without_identities(text);
     let text = without_run(&text, ADDRESSES, |letter| letter.is_ascii_digit());
@@ -38,10 +44,11 @@ fn without_run(text: &str, mark: &str, belongs: fn(char) -> bool) -> String {
 
 /// The text without values in braces.
 fn without_objects(text: &str) -> String {
-    let Some(start) = text.find(VALUE).map(|start| start + VALUE.len()) else { return text.to_owned() };
+    let found = VALUES.iter().find_map(|value| text.find(value).map(|start| start + "Invalid value: {".len()));
+    let Some(start) = found else { return text.to_owned() };
     let mut depth = 1;
     let end = text[start..].find(|letter| {
-        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        depth += i32::from(matches!(letter, '{' | '[')) - i32::from(matches!(letter, '}' | ']'));
         depth == 0
     });
     let rest = end.map_or("", |end| &text[start + end..]);
@@ -70,6 +77,9 @@ mod tests {
     fn what_servers_choose_is_left_out() {
         assert_eq!(plain("is 10.0.0.17 of story-1-g-x7k2p."), "is 10.0.0.* of story-1-g-*.");
         assert_eq!(plain("spec: Invalid value: {\"a\":{\"b\":1}}: immutable"), "spec: Invalid value: {*}: immutable");
+        assert_eq!(plain("v: Invalid value: [{\"Name\":[1]},{}]: not one"), "v: Invalid value: [*]: not one");
+        let errors = "failed: errors:\n  .b: expected string, got 1\n  .a: not known";
+        assert_eq!(plain(errors), "failed: errors:   .a: not known;   .b: expected string");
         assert_eq!(plain("may not change\ncore.PodSpec{"), "may not change");
     }
 }
