@@ -125,9 +125,23 @@ pub(super) fn endpoints(endpoints: &At<'_>, errors: &mut Vec<FieldError>) {
         }
         for address in ready.items().chain(not_ready.items()) {
             ip(&address.member("ip"), errors);
+            named(&address.member("hostname"), names::label, errors);
+            named(&address.member("nodeName"), names::subdomain, errors);
+            reachable(&address.member("ip"), errors);
         }
-        for entry in subset.member("ports").items() {
-            port(&entry.member("port"), errors);
+        let ports = subset.member("ports");
+        let needs_names = ports.items().nth(1).is_some();
+        for entry in ports.items() {
+            if needs_names {
+                required(&entry.member("name"), errors);
+            }
+            named(&entry.member("name"), names::label, errors);
+            let number = entry.member("port");
+            if !(1..=65_535).contains(&number.int().unwrap_or_default()) {
+                let shown = number.int().unwrap_or_default();
+                errors.push(FieldError::invalid(number.path, shown, "must be between 1 and 65535, inclusive"));
+            }
+            required(&entry.member("protocol"), errors);
             one_of(&entry.member("protocol"), &PROTOCOLS, errors);
         }
     }
@@ -145,9 +159,11 @@ pub(super) fn endpoint_slice(slice: &At<'_>, old: Option<&At<'_>>, errors: &mut 
         if addresses.is_absent() {
             errors.push(addresses.missing("must contain at least 1 address"));
         }
-        for address in addresses.items().filter(|_| address_type.text() != "FQDN") {
-            ip(&address, errors);
+        for address in addresses.items() {
+            address_of(address_type.text(), &addresses, &address, errors);
         }
+        named(&endpoint.member("hostname"), names::label, errors);
+        named(&endpoint.member("nodeName"), names::subdomain, errors);
     }
     let mut seen = HashSet::new();
     for entry in slice.member("ports").items() {
@@ -160,8 +176,46 @@ pub(super) fn endpoint_slice(slice: &At<'_>, old: Option<&At<'_>>, errors: &mut 
         if number.int().is_some_and(|number| !(0..=65_535).contains(&number)) {
             errors.push(number.invalid("must be between 1 and 65535, inclusive"));
         }
-        one_of(&entry.member("protocol"), &PROTOCOLS, errors);
+        let protocol = entry.member("protocol");
+        if !protocol.value.is_null() && !PROTOCOLS.contains(&protocol.text()) {
+            errors.push(FieldError::not_supported(protocol.path.clone(), protocol.text(), &PROTOCOLS));
+        }
     }
+}
+
+/// An address of the type that the slice has; what is wrong with the family is said of the list.
+fn address_of(r#type: &str, list: &At<'_>, address: &At<'_>, errors: &mut Vec<FieldError>) {
+    let parsed = address.text().parse::<IpAddr>();
+    match (r#type, parsed) {
+        ("IPv4" | "IPv6", Err(_)) => ip(address, errors),
+        ("IPv4" | "IPv6", Ok(parsed)) => {
+            if parsed.is_ipv4() != (r#type == "IPv4") {
+                let detail = format!("must be an {type} address", type = r#type);
+                errors.push(FieldError::invalid(list.path.clone(), address.text(), detail));
+            }
+            reachable(address, errors);
+        }
+        _ => {}
+    }
+}
+
+/// An address that others can reach.
+fn reachable(at: &At<'_>, errors: &mut Vec<FieldError>) {
+    let invalid = |detail: &str| FieldError::invalid(at.path.clone(), at.text(), detail);
+    let Ok(address) = at.text().parse::<IpAddr>() else {
+        return errors.push(invalid("must be a valid IP address"));
+    };
+    let (is_link_local, is_link_local_multicast) = match address {
+        IpAddr::V4(address) => (address.is_link_local(), address.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(address) => (address.is_unicast_link_local(), address.segments()[0] & 0xff0f == 0xff02),
+    };
+    let rules = [
+        (address.is_unspecified(), format!("may not be unspecified ({})", at.text())),
+        (address.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()),
+        (is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned()),
+        (is_link_local_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned()),
+    ];
+    errors.extend(rules.iter().filter(|(broken, _)| *broken).map(|(_, detail)| invalid(detail)));
 }
 
 pub(super) fn ip(at: &At<'_>, errors: &mut Vec<FieldError>) {

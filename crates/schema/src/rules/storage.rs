@@ -14,7 +14,7 @@ pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
     if storage.is_absent() {
         errors.push(FieldError::required("spec.resources[storage]", ""));
     } else if quantity::nanos(storage.text()).is_some_and(|nanos| nanos <= 0) {
-        errors.push(storage.invalid("must be greater than zero"));
+        errors.push(FieldError::invalid("spec.resources[storage]", storage.text(), "must be greater than zero"));
     }
     one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
     let class = spec.member("storageClassName");

@@ -94,6 +94,35 @@ fn ports_of_slices_have_names_of_their_own() {
 }
 
 #[test]
+fn endpoints_can_be_reached() {
+    let endpoints = |ip: &str, port: Value, expect: &[&str]| {
+        let subsets = json!([{"addresses": [{"ip": ip}], "ports": [port]}]);
+        check(
+            ("", "v1", "Endpoints"),
+            json!({"metadata": {"name": "a", "namespace": "a"}, "subsets": subsets}),
+            expect,
+        );
+    };
+    endpoints("10.1.2.3", json!({"port": 80}), &[]);
+    endpoints(
+        "80",
+        json!({"port": 80}),
+        &[
+            r#"subsets[0].addresses[0].ip: Invalid value: "80": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"#,
+            r#"subsets[0].addresses[0].ip: Invalid value: "80": must be a valid IP address"#,
+        ],
+    );
+    endpoints(
+        "127.0.0.1",
+        json!({"port": 0}),
+        &[
+            r#"subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)"#,
+            "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+        ],
+    );
+}
+
+#[test]
 fn budgets_may_have_any_name() {
     let budget = ("policy", "v1", "PodDisruptionBudget");
     check_update(budget, None, json!({"metadata": {"generateName": "TCP-", "name": "TCP-x", "namespace": "a"}}), &[]);

@@ -92,6 +92,16 @@ fn wrong_type(words: &Keywords, value: &Value, path: &str) -> Option<FieldError>
     if fits {
         return None;
     }
+    // Of what has a format, the format is told, and that of what was found.
+    let formats = match (value, words.format.as_deref()) {
+        (Value::Bool(_) | Value::Object(_), Some(format)) => Some((format, "")),
+        (Value::Number(number), Some(format)) => Some((format, if number.is_f64() { "float64" } else { "int64" })),
+        _ => None,
+    };
+    if let Some((format, found)) = formats {
+        let detail = format!("{path} in body must be of type {format}: \"{found}\"");
+        return Some(FieldError::type_invalid(path, found, detail));
+    }
     let expected = expected.iter().map(|expected| expected.name()).collect::<Vec<_>>().join(",");
     let detail = format!("{path} in body must be of type {expected}: \"{found}\"");
     Some(FieldError::type_invalid(path, found, detail))
