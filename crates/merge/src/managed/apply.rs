@@ -63,7 +63,7 @@ pub fn apply<S: Shape>(
     config: &Value,
     force: bool,
 ) -> Result<Value, ApplyError> {
-    check(write, config)?;
+    check_form(write, config)?;
     let recorded = live.and_then(|live| live.pointer("/metadata/managedFields"));
     let mut managers = by_manager(decode(recorded)?);
     let live = live.map_or_else(|| Value::Object(Map::new()), without_managed_fields);
@@ -73,8 +73,10 @@ pub fn apply<S: Shape>(
             return Err(ApplyError::Untracked(problem));
         }
         let nothing = Value::Object(Map::new());
-        transfer::follow(write, BEFORE_FIRST_APPLY, (&nothing, &live), &mut managers)?;
+        let blank = if write.blank.is_null() { &nothing } else { &write.blank };
+        transfer::follow(write, BEFORE_FIRST_APPLY, (blank, &live), &mut managers)?;
     }
+    check_type(write, config)?;
     transfer::reconcile(write, &live, &mut managers)?;
 
     let merged = Merged::of(write, &live, config, managers)?;
@@ -134,7 +136,7 @@ impl Merged {
     }
 }
 
-fn check<S: Shape>(write: &Write<'_, S>, config: &Value) -> Result<(), ApplyError> {
+fn check_form<S: Shape>(write: &Write<'_, S>, config: &Value) -> Result<(), ApplyError> {
     let given = config.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if given != write.manager.api_version {
         let expected = write.manager.api_version.to_owned();
@@ -143,6 +145,10 @@ fn check<S: Shape>(write: &Write<'_, S>, config: &Value) -> Result<(), ApplyErro
     if config.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(ApplyError::ManagedFields);
     }
+    Ok(())
+}
+
+fn check_type<S: Shape>(write: &Write<'_, S>, config: &Value) -> Result<(), ApplyError> {
     match typed::check(config, Some(&write.view(config).shape)) {
         problems if problems.is_empty() => Ok(()),
         problems => Err(ApplyError::Unfit(problems)),

@@ -30,6 +30,8 @@ pub struct Write<'a, S: Shape> {
     pub shape: Option<&'a S>,
     /// Fields that the endpoint resets, such as `status` of an object with a status subresource: nobody gets them.
     pub reset: FieldSet,
+    /// What every object has from the start, such as lists that are written even where there are none; null for nothing.
+    pub blank: Value,
     /// Converts an object to the version of another entry. Without it all versions are taken to be alike.
     pub convert: Option<&'a Convert<'a, S>>,
 }
@@ -62,13 +64,19 @@ pub struct ConvertError {
 impl<'a, S: Shape> Write<'a, S> {
     /// A write by `manager` to objects of this type.
     pub const fn new(manager: Manager<'a>, shape: Option<&'a S>) -> Self {
-        Self { manager, shape, reset: FieldSet::new(), convert: None }
+        Self { manager, shape, reset: FieldSet::new(), blank: Value::Null, convert: None }
     }
 
     /// Lets nobody own these fields and what is inside them.
     #[must_use]
     pub fn resetting(self, fields: FieldSet) -> Self {
         Self { reset: fields, ..self }
+    }
+
+    /// Lets nobody own what is the same in `blank`, because nobody wrote it.
+    #[must_use]
+    pub fn starting_from(self, blank: Value) -> Self {
+        Self { blank, ..self }
     }
 
     /// Converts objects by `convert`.
