@@ -264,3 +264,18 @@ async fn annotations_go_with_the_status_of_a_deployment_and_labels_do_not() {
     assert_eq!(patched["metadata"]["annotations"]["new"], "1");
     assert!(patched["metadata"]["labels"].get("new").is_none() && patched["spec"].get("paused").is_none());
 }
+
+#[tokio::test]
+async fn what_nobody_wrote_is_free_for_the_first_who_applies() {
+    let world = World::new().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}});
+    world.post(roles, &role).await.expect(201);
+    let forget = json!({"metadata": {"managedFields": [{}]}});
+    let forgotten = world.patch(&format!("{roles}/a"), "merge-patch+json", &forget).await.expect(200);
+    assert_eq!(forgotten["metadata"]["managedFields"], Value::Null);
+    let mut config = role.clone();
+    config["rules"] = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let applied = world.patch(&format!("{roles}/a?fieldManager=alpha"), "apply-patch+yaml", &config).await.expect(200);
+    assert_eq!(applied["metadata"]["managedFields"].as_array().unwrap().len(), 1);
+}

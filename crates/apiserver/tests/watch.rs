@@ -87,6 +87,9 @@ async fn a_watch_from_the_compacted_past_says_so() {
     assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)));
     assert_eq!(error["object"]["reason"], "Expired");
     assert!(events.next().await.is_none());
+    let mut events = world.watch("/api/v1/namespaces/default/events?watch=1&resourceVersion=1").await;
+    let message = "The resourceVersion for the provided watch is too old.";
+    assert_eq!(events.next().await.unwrap()["object"]["message"], message);
 }
 
 #[tokio::test]

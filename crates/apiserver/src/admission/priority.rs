@@ -27,7 +27,13 @@ struct Metadata {
 }
 
 pub(super) fn resolve(store: &Store, review: &mut Review<'_>) -> Result<(), ApiError> {
-    if !review.is(Operation::Create, "", "pods") || !review.object["spec"].is_object() {
+    if !review.object["spec"].is_object() {
+        return Ok(());
+    }
+    if review.is(Operation::Update, "", "pods") {
+        keep(review);
+    }
+    if !review.is(Operation::Create, "", "pods") {
         return Ok(());
     }
     let spec = &review.object["spec"];
@@ -59,6 +65,16 @@ pub(super) fn resolve(store: &Store, review: &mut Review<'_>) -> Result<(), ApiE
     spec["priority"] = json!(value);
     spec["preemptionPolicy"] = json!(policy);
     Ok(())
+}
+
+/// To leave out what a Pod got when it was made is to keep it.
+fn keep(review: &mut Review<'_>) {
+    for name in ["priority", "preemptionPolicy"] {
+        let old = review.old["spec"][name].clone();
+        if review.object["spec"][name].is_null() && !old.is_null() {
+            review.object["spec"][name] = old;
+        }
+    }
 }
 
 /// Refuses a second class that is the default.
@@ -126,6 +142,16 @@ mod tests {
         check(&store, json!({"priorityClassName": "high", "priority": 1}), Err("must not be provided"));
         check(&store, json!({"priorityClassName": "none"}), Err("no PriorityClass with name none was found"));
         check(&classes(true).await, json!({}), Ok((7, Some("usual"))));
+    }
+
+    #[tokio::test]
+    async fn a_changed_pod_keeps_its_number() {
+        let (store, user) = (classes(false).await, User::master("test"));
+        let mut review = creation(&user, "", "pods", "red", json!({"spec": {}}));
+        review.operation = Operation::Update;
+        review.old = json!({"spec": {"priority": 7}});
+        resolve(&store, &mut review).unwrap();
+        assert_eq!(review.object["spec"]["priority"], 7);
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ fn wrong_names(definition: &Definition) -> Vec<FieldError> {
     let wanted = format!("{}.{}", definition.spec.names.plural, definition.spec.group);
     let (name, generate_name) = (&definition.metadata.name, &definition.metadata.generate_name);
     let given = [("generateName", generate_name), ("name", name)];
-    let wrong = given.into_iter().filter(|(field, text)| **text != wanted && (*field == "name" || !text.is_empty()));
+    let wrong = given.into_iter().filter(|(_, text)| **text != wanted && !text.is_empty());
     let detail = "must be spec.names.plural+\".\"+spec.group";
     wrong.map(|(field, text)| FieldError::invalid(format!("metadata.{field}"), text.as_str(), detail)).collect()
 }

@@ -13,8 +13,10 @@ use crate::{
 /// Answers a DELETE of a collection.
 pub(crate) async fn delete(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
-    let delete_options = delete::options(scope, &body)?;
     let list_options = ListOptions::new(&scope.query, false)?;
+    list_options.fields.check(&scope.kind)?;
+    let delete_options = delete::options(scope, &body)?;
+    delete::warn(scope, &delete_options);
     let page = list::page(scope, &list_options).await?;
     let metadata = page.metadata();
     let mut deleted: Vec<Value> = Vec::new();

@@ -13,24 +13,26 @@ use crate::{
 /// Fills in or checks `apiVersion` and `kind`.
 pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiError> {
     let (api_version, name) = (kind.api_version(), kind.kind().kind.as_str());
-    for field in ["apiVersion", "kind"] {
-        if let Some(wrong) = object.get(field).filter(|value| !value.is_string() && !value.is_null()) {
-            let found = windlass_schema::json_type(wrong);
-            return Err(ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {name}): couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of type string"
-            )));
-        }
-    }
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (found_version, found_kind) = (text("apiVersion"), text("kind"));
+    let (found_version, found_kind) = found_name(name, object)?;
     if !kind.is_builtin() && found_kind.is_empty() {
         return Err(ApiError::bad_request("Object 'Kind' is missing in the body of the request"));
     }
     if kind.is_builtin() {
-        check_registered(kind, &found_version, &found_kind)?;
+        check_registered((&api_version, name), &found_version, &found_kind)?;
+    } else if found_version != api_version {
+        // Before anybody looks at the version, the metadata must be one.
+        let version = found_version.rsplit('/').next().unwrap_or_default();
+        let unreadable = |why: TypeError| {
+            ApiError::bad_request(format!("{found_kind} in version {version:?} cannot be handled as a {name}: {why}"))
+        };
+        read_metadata(&mut object.clone()).map_err(unreadable)?;
     }
     if !found_version.is_empty() || !kind.is_builtin() {
         check_version(kind, object)?;
+    }
+    // Another kind of a custom object is for its rules to refuse.
+    if !kind.is_builtin() {
+        return Ok(());
     }
     if !found_kind.is_empty() && found_kind != name {
         return Err(ApiError::bad_request(format!(
@@ -47,7 +49,7 @@ pub(crate) fn check_kind(kind: &Served, object: &mut Value) -> Result<(), ApiErr
 }
 
 /// Checks `apiVersion` alone.
-pub(crate) fn check_version(kind: &Served, object: &Value) -> Result<(), ApiError> {
+fn check_version(kind: &Served, object: &Value) -> Result<(), ApiError> {
     let (found, wanted) = (object.get("apiVersion").and_then(Value::as_str).unwrap_or_default(), kind.api_version());
     if found == wanted {
         return Ok(());
@@ -57,10 +59,35 @@ pub(crate) fn check_version(kind: &Served, object: &Value) -> Result<(), ApiErro
     )))
 }
 
+/// Fills in or checks `apiVersion` and `kind` of an object that is no resource of its own.
+pub(crate) fn check_name((api_version, name): (&str, &str), object: &mut Value) -> Result<(), ApiError> {
+    let (found_version, found_kind) = found_name(name, object)?;
+    check_registered((api_version, name), &found_version, &found_kind)?;
+    let Some(members) = object.as_object_mut() else {
+        return Err(ApiError::bad_request("the object provided is unrecognized: it is not a map"));
+    };
+    members.insert("apiVersion".to_owned(), api_version.into());
+    members.insert("kind".to_owned(), name.into());
+    Ok(())
+}
+
+/// The `apiVersion` and `kind` of an object that is to be a `name`.
+fn found_name(name: &str, object: &Value) -> Result<(String, String), ApiError> {
+    for field in ["apiVersion", "kind"] {
+        if let Some(wrong) = object.get(field).filter(|value| !value.is_string() && !value.is_null()) {
+            let found = windlass_schema::json_type(wrong);
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {name}): couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of type string"
+            )));
+        }
+    }
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok((text("apiVersion"), text("kind")))
+}
+
 /// Whether there is such a built-in kind at all, be it the one of the path or not.
-fn check_registered(kind: &Served, found_version: &str, found_kind: &str) -> Result<(), ApiError> {
-    let (api_version, name) = (kind.api_version(), kind.kind().kind.as_str());
-    let found_version = if found_version.is_empty() { &api_version } else { found_version };
+fn check_registered((api_version, name): (&str, &str), found_version: &str, found_kind: &str) -> Result<(), ApiError> {
+    let found_version = if found_version.is_empty() { api_version } else { found_version };
     let found_kind = if found_kind.is_empty() { name } else { found_kind };
     let (group, version) = found_version.split_once('/').unwrap_or(("", found_version));
     let is_expected = found_version == api_version && found_kind == name;

@@ -120,13 +120,3 @@ pub(crate) async fn review(scope: &Scope, request: Request<Body>) -> Result<Resp
     let answered = reviews::answer(scope.api.auth(), &scope.user, &scope.kind.plural, scope.namespace(), object)?;
     scope.answer(StatusCode::CREATED, &answered)
 }
-
-/// Answers a request for a token of a service account.
-pub(crate) async fn token(scope: &Scope, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-    let body = read(request.into_body()).await?;
-    let object = crate::codec::document(&scope.headers, &body)?.value;
-    let object = scope.admit(Operation::Create, object).await?;
-    let (auth, store) = (scope.api.auth(), scope.api.store());
-    let answered = reviews::request_token(auth, store, scope.namespace(), &scope.request.name, object)?;
-    scope.answer(StatusCode::CREATED, &answered)
-}

@@ -140,6 +140,9 @@ async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) 
 }
 
 fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+    if strategy::only_begins(&scope.kind) {
+        return check_plain(scope, live, options);
+    }
     if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != live.uid()) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then \
@@ -155,6 +158,21 @@ fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> 
             live.resource_version()
         );
         return Err(ApiError::conflict(scope.kind_subject(), live.name(), why));
+    }
+    Ok(())
+}
+
+/// The same in the words that definitions have for it.
+fn check_plain(scope: &Scope, live: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
+    let wanted = [
+        ("UID", options.uid.as_deref(), live.uid()),
+        ("ResourceVersion", options.resource_version.as_deref(), live.resource_version()),
+    ];
+    for (name, wanted, found) in wanted {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let why = format!("Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {found}");
+            return Err(ApiError::conflict(scope.subject(), live.name(), why));
+        }
     }
     Ok(())
 }

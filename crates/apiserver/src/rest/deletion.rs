@@ -35,7 +35,11 @@ pub(crate) fn decide(kind: &Kind, live: &Value, options: &DeleteOptions, now: Ti
         return Deletion::Pending;
     }
     let mut object = live.clone();
-    let finalizers = finalizers(kind, live, options);
+    // The first delete of a definition only begins it; what is wished for dependents is for later ones.
+    let finalizers = match live.is_deleting() || !strategy::only_begins(kind) {
+        true => finalizers(kind, live, options),
+        false => live.finalizers().into_iter().map(str::to_owned).collect(),
+    };
     let finalizers_change = finalizers != live.finalizers();
     object.set_finalizers(finalizers);
     if !live.is_deleting() {
@@ -90,7 +94,7 @@ struct Grant {
 }
 
 fn mark(kind: &Kind, object: &mut Value, live: &Value, Grant { seconds, now }: Grant) {
-    if !live.is_deleting() && live.generation() > 0 {
+    if !live.is_deleting() && live.generation() > 0 && !strategy::only_begins(kind) {
         object.set_meta("generation", live.generation() + 1);
     }
     object.set_meta("deletionTimestamp", deletion_time(live, seconds, now));
@@ -182,6 +186,16 @@ mod tests {
         check("jobs", json!({"metadata": {}}), DeleteOptions::default(), marked(ORPHAN));
         check("jobs", json!({"metadata": {}}), propagate(Propagation::Background), Deletion::Remove);
         check("events", json!({"metadata": {}}), propagate(Propagation::Foreground), Deletion::Remove);
+    }
+
+    #[test]
+    fn the_first_delete_of_a_definition_only_begins_it() {
+        let kind = builtin().find("apiextensions.k8s.io", "v1", "customresourcedefinitions").unwrap();
+        let live = json!({"metadata": {"generation": 1}, "status": {}});
+        let decided = decide(kind, &live, &propagate(Propagation::Foreground), NOW.parse().unwrap());
+        let Deletion::Mark(marked) = decided else { panic!("{decided:?}") };
+        assert_eq!(marked.generation(), 1);
+        assert_eq!(marked.finalizers(), ["customresourcecleanup.apiextensions.k8s.io"]);
     }
 
     #[test]

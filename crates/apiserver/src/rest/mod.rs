@@ -28,6 +28,7 @@ mod selector;
 mod splice;
 mod storage;
 mod stored;
+mod token;
 mod update;
 mod versions;
 mod view;

@@ -19,6 +19,20 @@ pub(crate) fn update(scope: &Scope, live: Option<&Value>, new: &mut Value) -> Re
     managed::update(&write(scope, &name, &version), live.or(blank.as_ref()), new).map_err(ApiError::internal)
 }
 
+/// Records the writer of an object that is no resource of its own, by its definition and `apiVersion`.
+pub(crate) fn update_part(scope: &Scope, (definition, version): (&str, &str), new: &mut Value) -> Result<(), ApiError> {
+    let name = manager_name(scope);
+    let manager = Manager {
+        name: &name,
+        api_version: version,
+        subresource: &scope.request.subresource,
+        time: scope.api.clock().now(),
+    };
+    let schema = Schema::of_definition(definition);
+    let blank = windlass_schema::conform(definition, json!({})).map(|conformed| conformed.object).unwrap_or_default();
+    managed::update(&Write::new(manager, Some(&schema)), Some(&blank), new).map_err(ApiError::internal)
+}
+
 /// What a new object of a built-in kind is made from: the fields that are always there, which nobody owns as such.
 fn blank(kind: &Served) -> Option<Value> {
     kind.is_builtin().then(|| conform::read(kind, Value::Object(Map::new())).ok()).flatten().map(|(blank, _)| blank)
@@ -34,8 +48,11 @@ pub(crate) fn apply(scope: &Scope, live: Option<&Value>, config: &Value) -> Resu
     };
     let version = scope.kind.api_version();
     let force = scope.options.force.unwrap_or(false);
-    managed::apply(&write(scope, name, &version), live, config, force)
-        .map_err(|error| apply_error(scope, config, error))
+    let mut write = write(scope, name, &version);
+    if live.is_some() {
+        write = write.starting_from(blank(&scope.kind).unwrap_or_default());
+    }
+    managed::apply(&write, live, config, force).map_err(|error| apply_error(scope, config, error))
 }
 
 fn write<'a>(scope: &'a Scope, name: &'a str, version: &'a str) -> Write<'a, Schema> {

@@ -1,7 +1,7 @@
 //! Patching objects: JSON patch, merge patch, strategic merge patch, apply.
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use serde_json::Value;
 use windlass_merge::{PatchError, json_patch, merge_patch, strategic};
 use windlass_schema::FieldError;
@@ -15,6 +15,7 @@ use crate::{
     ApiError, Subject,
     codec::{Body, Document, MediaType, parse_json, parse_yaml, read},
     object::Object,
+    registry::Served,
     strategy::Part,
 };
 
@@ -88,6 +89,7 @@ fn typed(scope: &Scope, patch: &Patch, object: &mut Value) -> Result<(), ApiErro
         object["apiVersion"] = scope.kind.api_version().into();
         object["kind"] = scope.kind.kind().kind.as_str().into();
     } else if object.get("apiVersion").is_none_or(|version| version.is_null() || version == "") {
+        conform::read(&scope.kind, object.clone()).map_err(|error| unreadable(&error))?;
         return Err(update::nameless(scope));
     }
     Ok(())
@@ -95,12 +97,7 @@ fn typed(scope: &Scope, patch: &Patch, object: &mut Value) -> Result<(), ApiErro
 
 /// The patched object as one of its kind.
 fn readable(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
-    // Another kind of a custom object is for its rules to refuse.
-    if scope.kind.is_builtin() || object["kind"].as_str().is_none_or(str::is_empty) {
-        conform::check_kind(&scope.kind, &mut object)?;
-    } else {
-        conform::check_version(&scope.kind, &object)?;
-    }
+    conform::check_kind(&scope.kind, &mut object)?;
     let (object, unknown) = conform::read(&scope.kind, object)?;
     input::report(scope, unknown.iter().map(|path| format!("unknown field {path:?}")).collect())?;
     Ok(object)
@@ -129,9 +126,7 @@ pub(crate) fn plain(scope: &Scope, patch: &Patch, live: &Value) -> Result<Value,
 
 /// Reads the patch in the body.
 pub(crate) fn parse(scope: &Scope, body: &Bytes) -> Result<Patch, ApiError> {
-    let builtin = scope.kind.is_builtin();
-    let unsupported = || ApiError::unsupported_media_type(if builtin { &BUILTIN_TYPES } else { &CUSTOM_TYPES });
-    let media_type = MediaType::of(&scope.headers).ok_or_else(unsupported)?;
+    let media_type = check_type(&scope.kind, &scope.headers)?;
     if media_type != MediaType::ApplyYaml && scope.options.force.is_some() {
         let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
         options::refuse("PatchOptions", vec![error])?;
@@ -139,10 +134,21 @@ pub(crate) fn parse(scope: &Scope, body: &Bytes) -> Result<Patch, ApiError> {
     match media_type {
         MediaType::JsonPatch => Ok(Patch::Json(document(scope, parse_json(body))?)),
         MediaType::MergePatch => Ok(Patch::Merge(document(scope, parse_json(body))?)),
-        MediaType::StrategicPatch if builtin => Ok(Patch::Strategic(document(scope, parse_json(body))?)),
         MediaType::ApplyYaml => configuration(scope, body).map(Patch::Apply),
-        _ => Err(unsupported()),
+        _ => Ok(Patch::Strategic(document(scope, parse_json(body))?)),
     }
+}
+
+/// The kind of a patch, which is looked at before anything else.
+pub(crate) fn check_type(kind: &Served, headers: &HeaderMap) -> Result<MediaType, ApiError> {
+    let is_builtin = kind.is_builtin();
+    let is_patch = |media_type: &MediaType| match media_type {
+        MediaType::JsonPatch | MediaType::MergePatch | MediaType::ApplyYaml => true,
+        MediaType::StrategicPatch => is_builtin,
+        _ => false,
+    };
+    let unsupported = || ApiError::unsupported_media_type(if is_builtin { &BUILTIN_TYPES } else { &CUSTOM_TYPES });
+    MediaType::of(headers).filter(is_patch).ok_or_else(unsupported)
 }
 
 fn document(scope: &Scope, read: Result<Document, String>) -> Result<Value, ApiError> {

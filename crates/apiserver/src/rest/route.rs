@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header::WARNING};
 
 use super::{
     binding, collection, create, delete, eviction, get, list, node, options::WriteOptions, patch, scale, scope::Scope,
-    update, watch,
+    token, update, watch,
 };
 use crate::{
     Api, ApiError,
@@ -34,6 +34,9 @@ pub(crate) async fn handle(
     let resource = info.resource.clone().expect("the caller looked");
     let kind = api.registry().lookup(&resource.group, &resource.version, &resource.resource);
     let kind = kind.ok_or_else(ApiError::no_such_path)?;
+    if resource.verb == Verb::Patch && kind.has_verb("patch") {
+        patch::check_type(&kind, request.headers())?;
+    }
     let negotiate = if kind.custom().is_some() { Accept::of_custom } else { Accept::new };
     let scope = Scope {
         api: api.clone(),
@@ -125,7 +128,7 @@ fn dispatch_subresource<'a>(scope: &'a Arc<Scope>, name: &'a str, request: Reque
         ("scale", ..) => Box::pin(scale::handle(scope, request)),
         ("eviction", ..) => Box::pin(eviction::evict(scope, request)),
         ("binding", ..) => Box::pin(binding::bind(scope, request)),
-        ("token", ..) => Box::pin(create::token(scope, request)),
+        ("token", ..) => Box::pin(token::token(scope, request)),
         _ if connects => Box::pin(node::connect(scope, name, request)),
         (_, Some(_), Verb::Get) => Box::pin(get::get(scope)),
         (_, Some(part), Verb::Update) => Box::pin(update::replace(scope, part, request)),

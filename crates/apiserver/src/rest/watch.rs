@@ -85,7 +85,7 @@ impl Stream {
         let from_present = options.initial_events.is_some() || matches!(options.revision, None | Some(0));
         if !from_present {
             let after = Revision(options.revision.unwrap_or_default());
-            let watch = store.watch(&key_prefix, after).map_err(|compacted| too_old(after, compacted.oldest))?;
+            let watch = store.watch(&key_prefix, after).map_err(|compacted| too_old(scope, after, compacted.oldest))?;
             return Ok(Self::new(scope, options, watch));
         }
         let snapshot = wait_for(&scope.api, options.revision.unwrap_or_default()).await?;
@@ -339,6 +339,10 @@ fn closed(mut text: Vec<u8>) -> Bytes {
     text.into()
 }
 
-fn too_old(wanted: Revision, oldest: Revision) -> ApiError {
+fn too_old(scope: &Scope, wanted: Revision, oldest: Revision) -> ApiError {
+    // Events are watched where they are stored, which has other words for it.
+    if scope.kind.is_builtin() && scope.kind.kind().kind == "Event" {
+        return ApiError::expired("The resourceVersion for the provided watch is too old.");
+    }
     ApiError::expired(format!("too old resource version: {wanted} ({oldest})"))
 }

@@ -114,6 +114,11 @@ pub(crate) fn grace_seconds(kind: &Kind, live: &Value, asked: Option<i64>) -> Op
     is(kind, "", "Pod").then(|| pod::grace_seconds(live, asked))
 }
 
+/// Whether the first delete does nothing but mark the object and set what holds it.
+pub(crate) fn only_begins(kind: &Kind) -> bool {
+    is(kind, DEFINITIONS, "CustomResourceDefinition")
+}
+
 /// Whether the time that an object may take is written into it; these two only wait.
 pub(crate) fn tells_grace(kind: &Kind) -> bool {
     !is(kind, "", "Namespace") && !is(kind, DEFINITIONS, "CustomResourceDefinition")
