@@ -9,8 +9,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// Longest body that is sent or shown in a report.
-const SHOWN_MAX: usize = 600;
+/// How much of a request is shown in a report.
+const SHOWN_MAX: usize = 700;
 
 /// How long an answer may take, one of a watch of a second included.
 const ANSWER_MAX: Duration = Duration::from_secs(6);
@@ -71,10 +71,14 @@ impl Call {
 
     /// One line for a report.
     pub(super) fn describe(&self) -> String {
-        let mut body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
-        if body.len() > SHOWN_MAX {
-            body = body.chars().take(SHOWN_MAX).collect::<String>() + "…";
-        }
+        let whole = self.whole();
+        let shown: String = whole.chars().take(SHOWN_MAX).collect();
+        if shown.len() < whole.len() { shown + "…" } else { shown }
+    }
+
+    /// The line with all of the body.
+    pub(super) fn whole(&self) -> String {
+        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         format!("{} {} [{}] {body}", self.method, self.path, self.content)
     }
 }

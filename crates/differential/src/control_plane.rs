@@ -35,6 +35,8 @@ pub(crate) struct ControlPlane {
     pub(crate) name: &'static str,
     /// Its clients are administrators.
     pub(crate) client: Client,
+    /// The etcd behind it, if there is one.
+    pub(crate) etcd: Option<Client>,
     processes: Vec<Child>,
     _folder: tempfile::TempDir,
 }
@@ -66,7 +68,9 @@ pub(crate) async fn kubernetes(programs: &Programs) -> Result<ControlPlane> {
     std::os::unix::fs::symlink(fs::canonicalize(&programs.kube_apiserver)?, &program)?;
     let mut command = Command::new(program);
     command.arg(format!("--etcd-servers=http://{clients}"));
-    start("kubernetes", command, folder, vec![etcd]).await
+    let mut plane = start("kubernetes", command, folder, vec![etcd]).await?;
+    plane.etcd = Some(Client::try_from(Config::new(format!("http://{clients}").parse()?))?);
+    Ok(plane)
 }
 
 /// Windlass as `windlass envtest` presents it.
@@ -101,7 +105,7 @@ async fn start(
     config.accept_invalid_certs = true;
     config.auth_info.token = Some(TOKEN.to_owned().into());
     let client = Client::try_from(config)?;
-    let mut plane = ControlPlane { name, client, processes, _folder: folder };
+    let mut plane = ControlPlane { name, client, etcd: None, processes, _folder: folder };
     plane.wait(&path.join("server.log")).await?;
     Ok(plane)
 }

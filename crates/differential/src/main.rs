@@ -4,8 +4,10 @@ mod allowed;
 mod call;
 mod collection;
 mod control_plane;
+mod live;
 mod mutate;
 mod normal;
+mod past;
 mod report;
 mod story;
 mod teller;
@@ -22,7 +24,7 @@ use call::Call;
 use control_plane::{ControlPlane, Programs};
 use report::Report;
 use story::Kind;
-use teller::{Pair, tell};
+use teller::{Pair, remember, tell};
 
 const KINDS: &str = include_str!("kinds.yaml");
 const DEFINITION: &str = include_str!("definition.yaml");
@@ -91,6 +93,13 @@ async fn compare_all(options: &Options) -> Result<Report> {
         }
         let (requests, different) = (report.requests - before, report.differences() - different);
         println!("seed {seed}: {requests} requests, {different} different");
+    }
+    let forgetful: Vec<&Kind> = kinds.iter().filter(|kind| kind.forgets).collect();
+    if !forgetful.is_empty() {
+        past::forget(&pair.kubernetes, &pair.windlass).await?;
+    }
+    for kind in forgetful {
+        remember(&pair, kind, &mut report).await;
     }
     Ok(report)
 }

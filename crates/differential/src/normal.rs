@@ -65,6 +65,16 @@ pub(super) fn compare(kubernetes: &Answer, windlass: &Answer, ignored: &[String]
     })
 }
 
+/// The events without those that tell the same as the one before.
+pub(super) fn without_repeats(mut answer: Answer) -> Answer {
+    if let Value::Array(events) = &mut answer.body {
+        events.dedup_by(|one, before| {
+            one["type"] == "MODIFIED" && normal(&one["object"], &[]) == normal(&before["object"], &[])
+        });
+    }
+    answer
+}
+
 /// Errors: reason, then causes in any order, then the rest.
 fn failure(left: &Value, right: &Value) -> Option<Difference> {
     first(&left["reason"], &right["reason"], "reason").or_else(|| {

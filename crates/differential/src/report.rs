@@ -45,7 +45,7 @@ impl Report {
     /// Adds one comparison.
     pub(super) fn add(&mut self, resource: &str, call: &Call, seed: u64, difference: Option<Difference>) {
         if self.trace {
-            println!("{seed}: {}", call.describe());
+            println!("{seed}: {}", call.whole());
         }
         self.requests += 1;
         let row = self.resources.entry(resource.to_owned()).or_default();

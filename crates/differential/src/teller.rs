@@ -9,18 +9,23 @@ use serde_json::Value;
 
 use super::call::{Answer, Call};
 use super::control_plane::ControlPlane;
-use super::normal::compare;
+use super::live::{self, Live};
+use super::normal::{compare, without_repeats};
 use super::report::Report;
-use super::story::{self, Kind};
-use super::{collection, watch};
+use super::story::{self, Kind, Theme};
+use super::{collection, past, watch};
 
 /// Requests in one story, at most.
 const STEPS_MAX: usize = 12;
 /// One in so many stories is about several objects, and one in so many is watched.
 const COLLECTION_EVERY: u64 = 10;
 const WATCHED_EVERY: u64 = 4;
+/// One in so many stories is watched while it is told.
+const LIVE_EVERY: u64 = 6;
 /// How long a server may take to set the condition of an object.
-const SETTLED_MAX: Duration = Duration::from_secs(5);
+const SETTLED_MAX: Duration = Duration::from_secs(15);
+/// What the server itself takes from an object that goes.
+const CLEANUP: &str = "customresourcecleanup.";
 
 /// The two servers.
 pub(super) struct Pair {
@@ -42,7 +47,14 @@ pub(super) async fn tell(pair: &Pair, kind: &Kind, seed: u64, report: &mut Repor
     let mut teller = Teller { pair, kind, seed, name: format!("story-{seed}"), report };
     let several = seed.is_multiple_of(COLLECTION_EVERY);
     let since = teller.versions().await;
+    let watches = match seed % LIVE_EVERY {
+        0 => teller.open(&since).await,
+        _ => Vec::new(),
+    };
     let equal = if several { teller.collection().await } else { teller.object().await };
+    if equal && !watches.is_empty() {
+        teller.close(watches).await;
+    }
     if equal && (several || (seed / 7).is_multiple_of(WATCHED_EVERY)) {
         teller.watches(&since).await;
     }
@@ -55,7 +67,54 @@ pub(super) async fn tell(pair: &Pair, kind: &Kind, seed: u64, report: &mut Repor
     }
 }
 
+/// Asks for what both servers have forgotten, at the end of all stories.
+pub(super) async fn remember(pair: &Pair, kind: &Kind, report: &mut Report) {
+    let mut teller = Teller { pair, kind, seed: 0, name: String::new(), report };
+    for call in past::calls(kind) {
+        teller.ask(&call, &call).await;
+    }
+}
+
+/// The watches of a story, each on both servers, with its request.
+type Watches = Vec<(Call, [Live; 2])>;
+
 impl Teller<'_> {
+    /// Opens the watches of a story that is about to be told.
+    async fn open(&self, since: &[String; 2]) -> Watches {
+        let [there, here] = since.each_ref().map(|version| live::calls(self.kind, version));
+        let mut watches = Vec::new();
+        for (left, right) in there.into_iter().zip(here) {
+            let clients = (&self.pair.kubernetes.client, &self.pair.windlass.client);
+            let opened = tokio::join!(Live::open(&left, clients.0), Live::open(&right, clients.1));
+            if let (Ok(there), Ok(here)) = opened {
+                watches.push((left, [there, here]));
+            }
+        }
+        watches
+    }
+
+    /// Makes one last object, and compares what the watches told until then.
+    async fn close(&mut self, watches: Watches) {
+        let (name, last) = live::last(self.kind, &self.name);
+        tokio::join!(last.send(&self.pair.kubernetes.client), last.send(&self.pair.windlass.client));
+        for (call, [there, here]) in watches {
+            let (there, here) = tokio::join!(there.until(&name), here.until(&name));
+            self.compare_events(&call, there, here);
+        }
+        for call in story::last(self.kind, &format!("{}-last", self.name)) {
+            tokio::join!(call.send(&self.pair.kubernetes.client), call.send(&self.pair.windlass.client));
+        }
+    }
+
+    fn compare_events(&mut self, call: &Call, there: Answer, here: Answer) {
+        let settle = |answer: Answer| match self.kind.repeats {
+            true => without_repeats(watch::settled(answer)),
+            false => watch::settled(answer),
+        };
+        let difference = compare(&settle(there), &settle(here), &self.kind.ignores);
+        self.report.add(self.kind.resource(), call, self.seed, difference);
+    }
+
     /// Random requests about one object, each followed by a look at it.
     async fn object(&mut self) -> bool {
         let steps = StdRng::seed_from_u64(self.seed).random_range(3..=STEPS_MAX);
@@ -63,8 +122,9 @@ impl Teller<'_> {
         let (mut there, mut here) = (None, None);
         for step in 0..steps {
             let choices = StdRng::seed_from_u64(self.seed.wrapping_mul(1_000) + step as u64);
-            let left = story::next(self.kind, &self.name, step, there.as_ref(), &mut choices.clone());
-            let right = story::next(self.kind, &self.name, step, here.as_ref(), &mut choices.clone());
+            let place = (self.name.as_str(), Theme::of(self.seed), step);
+            let left = story::next(self.kind, place, there.as_ref(), &mut choices.clone());
+            let right = story::next(self.kind, place, here.as_ref(), &mut choices.clone());
             if self.ask(&left, &right).await.is_none() {
                 return false;
             }
@@ -129,8 +189,7 @@ impl Teller<'_> {
         let all = |index: usize| join_all(calls[index].iter().map(move |call| call.send(&planes[index].client)));
         let (there, here) = tokio::join!(all(0), all(1));
         for (call, (left, right)) in calls[0].iter().zip(there.into_iter().zip(here)) {
-            let difference = compare(&watch::settled(left), &watch::settled(right), &self.kind.ignores);
-            self.report.add(self.kind.resource(), call, self.seed, difference);
+            self.compare_events(call, left, right);
         }
     }
 
@@ -169,5 +228,9 @@ impl Teller<'_> {
 fn settled(answer: &Answer, condition: &str) -> bool {
     let conditions = answer.body["status"]["conditions"].as_array();
     let is_set = |value: &Value| value["type"] == condition && value["status"] == "True";
-    answer.code != 200 || conditions.is_some_and(|conditions| conditions.iter().any(is_set))
+    let metadata = &answer.body["metadata"];
+    let holds = |name: &Value| name.as_str().is_some_and(|name| name.starts_with(CLEANUP));
+    let finalizers = metadata["finalizers"].as_array();
+    let goes = !metadata["deletionTimestamp"].is_null() && finalizers.is_some_and(|list| list.iter().any(holds));
+    answer.code != 200 || (!goes && conditions.is_some_and(|conditions| conditions.iter().any(is_set)))
 }

@@ -1,6 +1,7 @@
 //! A story: a run of random requests about one object, the same for both servers.
 
 mod read;
+mod theme;
 mod write;
 
 use rand::Rng;
@@ -12,6 +13,7 @@ use super::call::Call;
 use super::mutate::{mutate, other};
 
 pub(super) use read::{METADATA, METADATA_LIST, TABLE};
+pub(super) use theme::Theme;
 
 const MANAGERS: [&str; 3] = ["alpha", "beta", "gamma"];
 
@@ -36,6 +38,12 @@ pub(super) struct Kind {
     /// Fields in which the servers are allowed to differ; `ALLOWED` says why.
     #[serde(default)]
     pub(super) ignores: Vec<String>,
+    /// Whether Kubernetes may count a write of `null` as a change, although it stores the same; `ALLOWED` says so.
+    #[serde(default)]
+    pub(super) repeats: bool,
+    /// Whether Kubernetes forgets its first versions when etcd does: where it keeps no cache, or began to later.
+    #[serde(default)]
+    pub(super) forgets: bool,
     /// The condition that the server sets by itself, some time after the object is written.
     pub(super) awaits: Option<String>,
 }
@@ -90,8 +98,21 @@ fn filled(value: &Value, story: &str) -> Value {
     }
 }
 
-/// The next request. `live` is the object as this server has it: what people send back is what they read.
-pub(super) fn next(kind: &Kind, story: &str, step: usize, live: Option<&Value>, random: &mut StdRng) -> Call {
+/// The next request of a story with this theme. `live` is the object as this server has it: what people send back is what they read.
+pub(super) fn next(
+    kind: &Kind,
+    (story, theme, step): (&str, Theme, usize),
+    live: Option<&Value>,
+    random: &mut StdRng,
+) -> Call {
+    match theme {
+        Theme::Any => any(kind, (story, step), live, random),
+        Theme::Managers => theme::managers(kind, story, live, random),
+        Theme::Ends => theme::ends(kind, story, live, random),
+    }
+}
+
+fn any(kind: &Kind, (story, step): (&str, usize), live: Option<&Value>, random: &mut StdRng) -> Call {
     let base = kind.object(story, &json!({"app": "a"}));
     let path = format!("{}/{}", kind.path, kind.name(story));
     match (step, random.random_range(0..100)) {
