@@ -20,6 +20,7 @@ const MANAGERS: [&str; 3] = ["alpha", "beta", "gamma"];
 /// A kind, with a valid object of it. `{}` in a string of it stands for the name of the story.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table of independent facts")]
 pub(super) struct Kind {
     /// Where its objects are.
     pub(super) path: String,
