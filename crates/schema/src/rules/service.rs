@@ -199,7 +199,8 @@ fn address_of(r#type: &str, list: &At<'_>, address: &At<'_>, errors: &mut Vec<Fi
     }
 }
 
-/// An address that others can reach.
+/// An address that others can reach. Unlike in Kubernetes it may be a loopback address: Pods of an embedded cluster have
+/// such.
 fn reachable(at: &At<'_>, errors: &mut Vec<FieldError>) {
     let invalid = |detail: &str| FieldError::invalid(at.path.clone(), at.text(), detail);
     let Ok(address) = at.text().parse::<IpAddr>() else {
@@ -211,7 +212,6 @@ fn reachable(at: &At<'_>, errors: &mut Vec<FieldError>) {
     };
     let rules = [
         (address.is_unspecified(), format!("may not be unspecified ({})", at.text())),
-        (address.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()),
         (is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned()),
         (is_link_local_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned()),
     ];

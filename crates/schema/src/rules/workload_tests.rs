@@ -104,6 +104,7 @@ fn endpoints_can_be_reached() {
         );
     };
     endpoints("10.1.2.3", json!({"port": 80}), &[]);
+    endpoints("127.0.0.1", json!({"port": 80}), &[]);
     endpoints(
         "80",
         json!({"port": 80}),
@@ -113,10 +114,10 @@ fn endpoints_can_be_reached() {
         ],
     );
     endpoints(
-        "127.0.0.1",
+        "169.254.0.1",
         json!({"port": 0}),
         &[
-            r#"subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)"#,
+            r#"subsets[0].addresses[0].ip: Invalid value: "169.254.0.1": may not be in the link-local range (169.254.0.0/16, fe80::/10)"#,
             "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
         ],
     );
