@@ -4,6 +4,7 @@ mod autoscaler;
 mod binding;
 mod collection;
 mod commit;
+mod component;
 mod conform;
 mod continue_token;
 mod create;

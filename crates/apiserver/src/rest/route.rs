@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, ready};
 use http::{HeaderMap, HeaderValue, Request, Response, header::WARNING};
 
 use super::{
-    binding, collection, create, delete, eviction, get, list, node, options::WriteOptions, patch, scale, scope::Scope,
-    update, watch,
+    binding, collection, component, create, delete, eviction, get, list, node, options::WriteOptions, patch, scale,
+    scope::Scope, update, watch,
 };
 use crate::{
     Api, ApiError,
@@ -99,7 +99,10 @@ fn dispatch(scope: &Arc<Scope>, request: Request<Body>) -> Answer<'_> {
     if scope.kind.plural == "bindings" && scope.kind.group.is_empty() {
         return Box::pin(binding::bind_named(scope, request));
     }
+    let is_component_status = component::is_component_status(&scope.kind.group, &scope.kind.plural);
     match verb {
+        Verb::Get if is_component_status => Box::pin(component::get(scope)),
+        Verb::List if is_component_status => Box::pin(component::list(scope)),
         Verb::Get => Box::pin(get::get(scope)),
         Verb::List => Box::pin(list::list(scope)),
         Verb::Watch => Box::pin(watch::watch(scope)),
