@@ -132,6 +132,7 @@ fn schema(found: &Value) -> Message {
     if found["items"].is_object() {
         message.message(23, &Message::of(1, &schema(&found["items"])));
     }
+    list(&found["allOf"]).iter().for_each(|found| message.message(24, &schema(found)));
     if found["properties"].is_object() {
         let mut properties = Message::default();
         members(&found["properties"]).for_each(|(name, found)| properties.named(1, name, &schema(found)));
