@@ -91,6 +91,7 @@ fn described(path: &str) -> Option<Value> {
     match path {
         "/openapi/v3" => Some(json!({"paths": {
             NAME: {"serverRelativeURL": format!("/openapi/v3/{NAME}?hash=X")},
+            "apis/wardle.example.com/v1beta1": {"serverRelativeURL": "/openapi/v3/apis/wardle.example.com/v1beta1"},
             "version": {"serverRelativeURL": "/openapi/v3/version?hash=X"},
         }})),
         "/openapi/v3/apis/wardle.example.com/v1alpha1" => Some(json!({"openapi": "3.0.0", "paths": {}})),
@@ -181,7 +182,11 @@ fn api_service(members: Value) -> Value {
 
 /// Waits until the condition has this reason.
 async fn reason(world: &World, wanted: &str) -> Value {
-    let mut events = world.watch(&format!("{OWN}?watch=true&fieldSelector=metadata.name%3D{NAME}")).await;
+    reason_of(world, NAME, wanted).await
+}
+
+async fn reason_of(world: &World, name: &str, wanted: &str) -> Value {
+    let mut events = world.watch(&format!("{OWN}?watch=true&fieldSelector=metadata.name%3D{name}")).await;
     let mut last = Value::Null;
     let found = tokio::time::timeout(WAIT_MAX, async {
         while last["reason"] != wanted {
@@ -267,6 +272,7 @@ async fn what_another_server_says_of_its_kinds_is_among_the_rest() {
     let index = world.get("/openapi/v3").await.expect(200);
     let document = index["paths"]["apis/wardle.example.com/v1alpha1"]["serverRelativeURL"].as_str().unwrap();
     assert_eq!(world.get(document).await.expect(200), json!({"openapi": "3.0.0", "paths": {}}));
+    assert_eq!(index["paths"]["apis/wardle.example.com/v1beta1"], Value::Null);
     let own = index["paths"]["version"]["serverRelativeURL"].as_str().unwrap();
     assert_ne!(own, "/openapi/v3/version?hash=X");
 
@@ -279,6 +285,15 @@ async fn what_another_server_says_of_its_kinds_is_among_the_rest() {
     assert_eq!(whole["definitions"][&other]["description"], "metadata");
     assert!(whole["definitions"][META]["properties"].is_object());
     assert_eq!(whole["definitions"]["Info"], Value::Null);
+
+    // Another version of the same server is asked for as well, once it has an APIService.
+    let bundle = world.get(&format!("{OWN}/{NAME}")).await.expect(200)["spec"]["caBundle"].clone();
+    let mut other = api_service(json!({"version": "v1beta1", "caBundle": bundle}));
+    other["metadata"]["name"] = "v1beta1.wardle.example.com".into();
+    world.post(OWN, &other).await.expect(201);
+    reason_of(&world, "v1beta1.wardle.example.com", "Passed").await;
+    let index = world.get("/openapi/v3").await.expect(200);
+    assert!(index["paths"]["apis/wardle.example.com/v1beta1"].is_object());
 }
 
 #[tokio::test]

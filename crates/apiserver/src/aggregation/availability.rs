@@ -30,7 +30,7 @@ type Absence = (&'static str, String);
 
 /// Keeps `remotes` and the conditions of their APIServices in step with the world, until `stop`.
 pub(crate) async fn keep(store: Store, remotes: Arc<Remotes>, extensions: Arc<Extensions>, stop: CancellationToken) {
-    let mut described = HashMap::new();
+    let mut described = Described::new();
     loop {
         let snapshot = store.snapshot();
         let Ok(mut watch) = store.watch(PREFIX, snapshot.revision()) else { continue };
@@ -81,25 +81,24 @@ async fn check(snapshot: &Snapshot, mut remote: Remote, extensions: &Extensions)
     (remote, absence)
 }
 
-/// The same with what servers say of their kinds, as far as it is time to ask them; `described` is when that was.
-async fn describe(
-    mut all: Vec<Remote>,
-    extensions: &Extensions,
-    described: &mut HashMap<Target, Instant>,
-) -> Vec<Remote> {
-    described.retain(|target, when| {
-        when.elapsed() < DESCRIPTION_INTERVAL && all.iter().any(|remote| remote.target == *target)
-    });
-    let due = all.iter_mut().filter(|remote| remote.is_available && !described.contains_key(&remote.target));
+/// When each server was last asked what its kinds look like, by its APIService.
+type Described = HashMap<(String, Target), Instant>;
+
+/// The same with what servers say of their kinds, as far as it is time to ask them.
+async fn describe(mut all: Vec<Remote>, extensions: &Extensions, described: &mut Described) -> Vec<Remote> {
+    let key = |remote: &Remote| (remote.name.clone(), remote.target.clone());
+    described
+        .retain(|known, when| when.elapsed() < DESCRIPTION_INTERVAL && all.iter().any(|remote| key(remote) == *known));
+    let due = all.iter_mut().filter(|remote| remote.is_available && !described.contains_key(&key(remote)));
     let asked = join_all(due.map(async |remote| {
         match Description::of(remote, extensions).await {
             Ok(description) => remote.description = Some(description),
             Err(why) => tracing::debug!(why, name = remote.name, "a server does not describe its kinds"),
         }
-        remote.target.clone()
+        key(remote)
     }));
     let asked = asked.await;
-    described.extend(asked.into_iter().map(|target| (target, Instant::now())));
+    described.extend(asked.into_iter().map(|key| (key, Instant::now())));
     all
 }
 
