@@ -1,6 +1,7 @@
 //! OpenAPI: what objects look like and what can be done with them, in the versions that clients read.
 
 mod definitions;
+mod language;
 mod operation;
 mod protobuf;
 mod remote;
