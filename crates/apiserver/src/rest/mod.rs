@@ -4,7 +4,6 @@ mod autoscaler;
 mod binding;
 mod collection;
 mod commit;
-mod component;
 mod conform;
 mod continue_token;
 mod create;

@@ -1,13 +1,15 @@
 //! From the path to the verb: which code answers a request on a resource.
 
+mod component;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, ready};
 use http::{HeaderMap, HeaderValue, Request, Response, header::WARNING};
 
 use super::{
-    binding, collection, component, create, delete, eviction, get, list, node, options::WriteOptions, patch, scale,
-    scope::Scope, update, watch,
+    binding, collection, create, delete, eviction, get, list, node, options::WriteOptions, patch, scale, scope::Scope,
+    update, watch,
 };
 use crate::{
     Api, ApiError,

@@ -123,10 +123,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_store_that_is_closed_is_not_healthy() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("store")).unwrap();
+        let folder = std::env::temp_dir().join(format!("windlass-components-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(folder.join("store")).unwrap();
         assert_eq!(probe(&store).await, Ok(()));
         store.close().await;
         assert_eq!(probe(&store).await, Err("the store is closed".to_owned()));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{options::ListOptions, render, scope::Scope};
+use super::super::{options::ListOptions, render, scope::Scope};
 use crate::{
     ApiError, Subject,
     codec::{Body, respond},
