@@ -54,7 +54,8 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main]
+// One thread: more would wake each other on the cores that the server needs.
+#[tokio::main(flavor = "current_thread")]
 async fn run(arguments: Arguments) -> Result<Value> {
     let target = Target::new(&arguments.credentials)?;
     let mut result = match arguments.scenario {

@@ -11,7 +11,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::bodies::Kind;
+use crate::bodies::{Kind, Template};
 use crate::connection::{Connection, Target};
 use crate::measure::percentiles;
 
@@ -59,6 +59,7 @@ pub(crate) struct Options {
 struct Work {
     verb: Verb,
     kind: Kind,
+    template: Template,
     prefix: String,
     objects: usize,
     round: usize,
@@ -70,6 +71,7 @@ pub(crate) async fn run(target: &Target, options: &Options) -> Result<Value> {
     let work = Arc::new(Work {
         verb: options.verb,
         kind: options.kind,
+        template: options.kind.template(),
         prefix: options.prefix.clone(),
         objects: options.objects,
         round: options.round,
@@ -117,7 +119,7 @@ impl Work {
         let object = if self.objects == 0 { index } else { (index * 7919) % self.objects };
         let name = format!("{}-{object}", self.prefix);
         let collection = self.kind.path();
-        let body = || Bytes::from(self.kind.object(&name, self.round + index / self.objects.max(1)).to_string());
+        let body = || Bytes::from(self.template.body(&name, self.round + index / self.objects.max(1)));
         let path = format!("{collection}/{name}");
         match self.verb {
             Verb::Create => (Method::POST, collection.to_owned(), JSON, body()),

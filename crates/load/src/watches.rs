@@ -68,11 +68,11 @@ pub(crate) async fn run(target: &Target, options: &Options) -> Result<Value> {
 
 async fn write(writer: &Connection, options: &Options, sent: &Sent) -> Result<()> {
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / options.rate.max(1));
-    let mut requests = JoinSet::new();
+    let (mut requests, template) = (JoinSet::new(), options.kind.template());
     for index in 0..options.count {
         ticks.tick().await;
         let name = format!("{}-{index}", options.prefix);
-        let body = options.kind.object(&name, 1).to_string();
+        let body = template.body(&name, 1);
         sent.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Instant::now());
         let (writer, path) = (writer.clone(), options.kind.path());
         requests.spawn(async move { writer.post(path, body).await });

@@ -64,12 +64,12 @@ impl PathElement {
     /// Writes the element as a key of the FieldsV1 format: `f:spec`, `k:{"name":"web"}`, `v:"a"`, `i:0`.
     pub fn to_wire(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Key(members) => {
-                let members = members.iter().map(|(name, value)| format!("{}:{}", quoted(name), value.0));
-                format!("k:{{{}}}", members.collect::<Vec<_>>().join(","))
+                let members = members.iter().map(|(name, value)| [&quoted(name), ":", &text_of(&value.0)].concat());
+                ["k:{", &members.collect::<Vec<_>>().join(","), "}"].concat()
             }
-            Self::Value(value) => format!("v:{}", value.0),
+            Self::Value(value) => ["v:", &text_of(&value.0)].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -146,8 +146,20 @@ impl Ord for KeyValue {
     }
 }
 
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}
+
+/// A text as JSON. Most have nothing to escape, and to find that out is cheaper than a serializer.
 fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        ["\"", text, "\""].concat()
+    } else {
+        Value::from(text).to_string()
+    }
 }
 
 impl From<Map<String, Value>> for PathElement {

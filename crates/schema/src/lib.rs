@@ -13,6 +13,7 @@ mod gojson;
 mod kind;
 pub mod names;
 mod node;
+mod place;
 pub mod protobuf;
 mod prune;
 pub mod quantity;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::conform::{conform, unknown_fields};
-use crate::field::{child, item};
+use crate::place::Place;
 use crate::{Schema, gojson};
 
 /// What every whole object has, whether its schema says so or not.
@@ -16,7 +16,7 @@ impl Schema {
             return prune_builtin(name, object);
         }
         let mut pruning = Pruning { dropped: Vec::new(), is_metadata_read: false };
-        pruning.value(Some(self), object, Path::Root, true);
+        pruning.value(Some(self), object, Place::Start(""), true);
         pruning.dropped
     }
 
@@ -26,7 +26,7 @@ impl Schema {
             return self.prune(object);
         }
         let mut pruning = Pruning { dropped: Vec::new(), is_metadata_read: true };
-        pruning.value(Some(self), object, Path::Root, true);
+        pruning.value(Some(self), object, Place::Start(""), true);
         pruning.dropped
     }
 
@@ -41,7 +41,7 @@ impl Schema {
     /// Drops unknown fields from a value that is no whole object: from a default.
     pub(crate) fn prune_value(&self, value: &mut Value) -> Vec<String> {
         let mut pruning = Pruning { dropped: Vec::new(), is_metadata_read: false };
-        pruning.value(Some(self), value, Path::Root, self.is_embedded_resource());
+        pruning.value(Some(self), value, Place::Start(""), self.is_embedded_resource());
         pruning.dropped
     }
 }
@@ -57,24 +57,6 @@ fn prune_builtin(name: &str, object: &mut Value) -> Vec<String> {
     }
 }
 
-/// Where the walk is. It becomes text only where something is dropped.
-#[derive(Clone, Copy)]
-enum Path<'a> {
-    Root,
-    Member(&'a Path<'a>, &'a str),
-    Item(&'a Path<'a>, usize),
-}
-
-impl Path<'_> {
-    fn text(&self) -> String {
-        match self {
-            Self::Root => String::new(),
-            Self::Member(parent, name) => child(&parent.text(), name),
-            Self::Item(parent, index) => item(&parent.text(), *index),
-        }
-    }
-}
-
 /// How many dropped fields are named; the paths of all of them could be far longer than the object.
 const DROPPED_MAX: usize = 100;
 
@@ -85,14 +67,14 @@ struct Pruning {
 }
 
 impl Pruning {
-    fn name(&mut self, dropped: Path<'_>) {
+    fn name(&mut self, dropped: Place<'_>) {
         if self.dropped.len() < DROPPED_MAX {
-            self.dropped.push(dropped.text());
+            self.dropped.push(dropped.to_string());
         }
     }
 
     /// Without a schema nothing in a map is known.
-    fn value(&mut self, schema: Option<&Schema>, value: &mut Value, path: Path<'_>, is_object: bool) {
+    fn value(&mut self, schema: Option<&Schema>, value: &mut Value, path: Place<'_>, is_object: bool) {
         match value {
             Value::Object(members) => self.members(schema, members, path, is_object),
             Value::Array(items) => {
@@ -103,17 +85,17 @@ impl Pruning {
                 };
                 for (index, value) in items.iter_mut().enumerate() {
                     let is_object = items_schema.is_some_and(Schema::is_embedded_resource);
-                    self.value(items_schema, value, Path::Item(&path, index), is_object);
+                    self.value(items_schema, value, Place::Item(&path, index), is_object);
                 }
             }
             _ => {}
         }
     }
 
-    fn members(&mut self, schema: Option<&Schema>, members: &mut Map<String, Value>, path: Path<'_>, is_object: bool) {
+    fn members(&mut self, schema: Option<&Schema>, members: &mut Map<String, Value>, path: Place<'_>, is_object: bool) {
         let keeps_unknown = schema.is_some_and(Schema::preserves_unknown_fields);
         members.retain(|name, value| {
-            let path = Path::Member(&path, name);
+            let path = Place::Member(&path, name);
             if is_object && OBJECT_FIELDS.contains(&name.as_str()) {
                 if name == "metadata" {
                     self.metadata(value, path);
@@ -138,12 +120,12 @@ impl Pruning {
         });
     }
 
-    fn metadata(&mut self, metadata: &mut Value, path: Path<'_>) {
-        if self.is_metadata_read && matches!(path, Path::Member(Path::Root, _)) {
+    fn metadata(&mut self, metadata: &mut Value, path: Place<'_>) {
+        if self.is_metadata_read && matches!(path, Place::Member(Place::Start(""), _)) {
             return;
         }
         if let Ok(conformed) = conform(gojson::object_meta().name, metadata.clone()) {
-            conformed.unknown.iter().for_each(|unknown| self.name(Path::Member(&path, unknown)));
+            conformed.unknown.iter().for_each(|unknown| self.name(Place::Member(&path, unknown)));
             *metadata = conformed.object;
         }
     }

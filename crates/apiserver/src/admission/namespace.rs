@@ -1,14 +1,33 @@
 //! Namespaces must be there before something is put into them, and nothing begins in one that ends.
 
-use serde_json::Value;
+use serde::Deserialize;
 use windlass_store::Store;
 
 use super::{Operation, Review, stored};
-use crate::object::Object;
 use crate::{ApiError, Cause, Subject};
 
 /// The namespaces that a cluster cannot do without.
 const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// What matters of a namespace: every create looks at one.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Namespace {
+    metadata: Metadata,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    phase: String,
+}
 
 pub(super) fn check(store: &Store, review: &Review<'_>) -> Result<(), ApiError> {
     if review.is(Operation::Delete, "", "namespaces") {
@@ -21,9 +40,9 @@ pub(super) fn check(store: &Store, review: &Review<'_>) -> Result<(), ApiError> 
         return Ok(());
     }
     let name = review.namespace;
-    let namespace: Value = stored(store, &format!("/core/namespaces/{name}"))
+    let namespace: Namespace = stored(store, &format!("/core/namespaces/{name}"))
         .ok_or_else(|| ApiError::not_found(Subject { group: "", resource: "namespaces" }, name))?;
-    if namespace.is_deleting() || namespace["status"]["phase"] == "Terminating" {
+    if namespace.metadata.deletion_timestamp.is_some() || namespace.status.phase == "Terminating" {
         let why = format!("unable to create new content in namespace {name} because it is being terminated");
         return Err(review.refuse(why).with_cause(Cause {
             reason: "NamespaceTerminating".to_owned(),
@@ -39,7 +58,7 @@ mod tests {
     use super::super::review::tests::creation;
     use super::*;
     use crate::auth::User;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use windlass_store::Write;
 
     #[tokio::test]

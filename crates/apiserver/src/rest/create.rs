@@ -11,6 +11,7 @@ use super::{
     storage,
     update::Changed,
     versions,
+    written::Written,
 };
 use crate::{
     ApiError,
@@ -30,12 +31,11 @@ pub(crate) async fn create(scope: &Scope, request: Request<Body>) -> Result<Resp
     let body = read(request.into_body()).await?;
     let object = Changed { object: input::object(scope, &body)?, owned: false };
     audit::name(&object.object);
-    let created = create_object(scope, object).await?;
-    scope.answer(StatusCode::CREATED, &created)
+    create_object(scope, object).await?.answer(scope, StatusCode::CREATED)
 }
 
 /// Stores a new object; a made-up name that is taken is made up again.
-pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, ApiError> {
+pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Written, ApiError> {
     let Changed { object, owned } = new;
     if object.name().is_empty() && !object.meta("generateName").is_empty() {
         for _ in 1..GENERATED_NAME_TRIES {
@@ -48,7 +48,7 @@ pub(crate) async fn create_object(scope: &Scope, new: Changed) -> Result<Value, 
     create_once(scope, object, owned).await
 }
 
-async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Value, ApiError> {
+async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Written, ApiError> {
     let given_name = object.name().to_owned();
     prepare::for_create(scope, &mut object)?;
     prepare::complete(scope, &mut object)?;
@@ -70,14 +70,14 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Va
     insert(scope, review.object).await
 }
 
-async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
+async fn insert(scope: &Scope, mut object: Value) -> Result<Written, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
     versions::fit_storage(&scope.kind, &mut object);
     if scope.options.dry_run {
         commit::check(scope, Transition { object: &object, old: &Value::Null })?;
         return match scope.api.store().snapshot().get(&key) {
             Some(entry) => Err(taken(scope, object.name(), Some(entry))),
-            None => Ok(object),
+            None => Ok(Written::unstored(object)),
         };
     }
     windlass_schema::settle(&scope.kind.definition, &mut object);
@@ -85,12 +85,11 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Value, ApiError> {
         return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
     }
     let transition = Transition { object: &object, old: &Value::Null };
-    let write = Write::create(&key, storage::encode(&scope.api, &scope.kind, &object).await?);
-    match commit::commit(scope, transition, write).await? {
+    let text = storage::encode(&scope.api, &scope.kind, &object).await?;
+    match commit::commit(scope, transition, Write::create(&key, text.clone())).await? {
         Outcome::Stored(revision) => {
             scope.api.registry().wrote(&scope.kind, revision);
-            object.set_meta("resourceVersion", revision.to_string());
-            Ok(object)
+            Ok(Written::stored(object, text, revision))
         }
         Outcome::Clash => Err(taken(scope, object.name(), scope.api.store().snapshot().get(&key))),
     }

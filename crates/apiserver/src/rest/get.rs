@@ -17,7 +17,7 @@ pub(crate) async fn get(scope: &Scope) -> Result<Response<Body>, ApiError> {
     let snapshot = scope.api.store().snapshot();
     let key = storage::key(&scope.kind, scope.namespace(), &scope.request.name);
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
-    match stored::object(scope, entry) {
+    match stored::object(scope, StatusCode::OK, &entry.value, entry.modified) {
         Some(response) => Ok(response),
         None => scope.answer(StatusCode::OK, &storage::decode(&scope.api, &scope.kind, entry).await?),
     }

@@ -32,6 +32,7 @@ mod update;
 mod versions;
 mod view;
 mod watch;
+mod written;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use continue_token::ContinueToken;

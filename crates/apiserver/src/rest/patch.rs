@@ -42,8 +42,7 @@ pub(crate) enum Patch {
 pub(crate) async fn patch(scope: &Scope, part: Part, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
     let patch = parse(scope, &body)?;
-    let updated = apply(scope, part, &patch).await?;
-    scope.answer(updated.status(), &updated.object)
+    apply(scope, part, &patch).await?.answer(scope)
 }
 
 async fn apply(scope: &Scope, part: Part, patch: &Patch) -> Result<Updated, ApiError> {

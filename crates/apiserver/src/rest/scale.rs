@@ -58,7 +58,7 @@ pub(crate) async fn handle(scope: &Scope, request: Request<Body>) -> Result<Resp
         Ok(Changed { object, owned: false })
     };
     let updated = update::update(scope, Part::Object, false, &transform).await?;
-    answer(scope, &scale_of(scope, &updated.object)?)
+    answer(scope, &scale_of(scope, &updated.written.object)?)
 }
 
 enum Wish {

@@ -7,7 +7,7 @@ use futures::stream;
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use windlass_store::{Entry, Revision};
+use windlass_store::Revision;
 
 use super::{
     list::{self, Page},
@@ -38,21 +38,21 @@ fn is_wanted(scope: &Scope) -> bool {
 }
 
 /// The answer that carries one stored object; `None` if it must be read for that.
-pub(super) fn object(scope: &Scope, entry: &Entry) -> Option<Response<Body>> {
-    if !is_wanted(scope) || !is_stored_as_shown(&scope.kind, entry.modified) {
+pub(super) fn object(scope: &Scope, status: StatusCode, stored: &[u8], revision: Revision) -> Option<Response<Body>> {
+    if !is_wanted(scope) || !is_stored_as_shown(&scope.kind, revision) {
         return None;
     }
-    let mut text = Vec::with_capacity(entry.value.len() + VERSION_BYTES);
+    let mut text = Vec::with_capacity(stored.len() + VERSION_BYTES);
     let head = head(scope);
-    let is_written = if scope.kind.is_builtin() && entry.value.starts_with(&head) {
+    let is_written = if scope.kind.is_builtin() && stored.starts_with(&head) {
         // As from Kubernetes the kind comes first, so that clients who decode as they read know at once what they read.
         let opening =
             format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", scope.kind.kind().kind, scope.kind.api_version());
-        opened_with_version(&entry.value, (head.len(), opening.as_bytes()), entry.modified, &mut text)
+        opened_with_version(stored, (head.len(), opening.as_bytes()), revision, &mut text)
     } else {
-        with_version(&entry.value, entry.modified, &mut text)
+        with_version(stored, revision, &mut text)
     };
-    is_written.then(|| respond_text(StatusCode::OK, JSON, text.into(), &scope.accept))
+    is_written.then(|| respond_text(status, JSON, text.into(), &scope.accept))
 }
 
 /// The answer to a list of everything; `None` if objects must be read for that.

@@ -12,6 +12,7 @@ use super::{
     scope::Scope,
     storage, versions,
     view::{Change, View},
+    written::Written,
 };
 use crate::{
     ApiError,
@@ -38,13 +39,14 @@ impl<F: Fn(Option<&Value>) -> Result<Changed, ApiError> + Send + Sync> Transform
 /// The object after an update.
 #[derive(Debug)]
 pub(crate) struct Updated {
-    pub(crate) object: Value,
-    pub(crate) created: bool,
+    pub(crate) written: Written,
+    created: bool,
 }
 
 impl Updated {
-    pub(crate) fn status(&self) -> StatusCode {
-        if self.created { StatusCode::CREATED } else { StatusCode::OK }
+    /// The answer that carries the object.
+    pub(super) fn answer(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
+        self.written.answer(scope, if self.created { StatusCode::CREATED } else { StatusCode::OK })
     }
 }
 
@@ -55,8 +57,7 @@ pub(crate) async fn replace(scope: &Scope, part: Part, request: Request<Body>) -
     check_name(scope, &object)?;
     let allow_create = part == Part::Object && strategy::rules(&scope.kind).create_on_update;
     let transform = |_: Option<&Value>| Ok(Changed { object: object.clone(), owned: false });
-    let updated = update(scope, part, allow_create, &transform).await?;
-    scope.answer(updated.status(), &updated.object)
+    update(scope, part, allow_create, &transform).await?.answer(scope)
 }
 
 /// The object in the body must be the one that the path names.
@@ -118,8 +119,8 @@ async fn try_update(
                 result => return result,
             }
         };
-        if let Some(object) = update_once(scope, part, &key, &entry, transform).await? {
-            return Ok(Updated { object, created: false });
+        if let Some(written) = update_once(scope, part, &key, &entry, transform).await? {
+            return Ok(Updated { written, created: false });
         }
     }
     Err(ApiError::modified(scope.subject(), &scope.request.name))
@@ -135,8 +136,8 @@ async fn create_by_update(scope: &Scope, transform: &dyn Transform) -> Result<Up
     // The right to change an object is not the right to make one.
     scope.authorize("create")?;
     object.set_meta("name", scope.request.name.as_str());
-    let object = create::create_object(scope, Changed { object, owned }).await?;
-    Ok(Updated { object, created: true })
+    let written = create::create_object(scope, Changed { object, owned }).await?;
+    Ok(Updated { written, created: true })
 }
 
 /// `None` if somebody else was faster.
@@ -146,7 +147,7 @@ async fn update_once(
     key: &str,
     entry: &Entry,
     transform: &dyn Transform,
-) -> Result<Option<Value>, ApiError> {
+) -> Result<Option<Written>, ApiError> {
     let live = storage::decode(&scope.api, &scope.kind, entry).await?;
     let Changed { mut object, owned } = transform(Some(&live))?;
     check_version(scope, &object, &live)?;
@@ -192,7 +193,7 @@ async fn store(
     entry: &Entry,
     mut object: Value,
     live: &Value,
-) -> Result<Option<Value>, ApiError> {
+) -> Result<Option<Written>, ApiError> {
     let goes = object.finalizers().is_empty()
         && live.is_deleting()
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
@@ -200,25 +201,26 @@ async fn store(
     versions::fit_storage(&scope.kind, &mut object);
     if scope.options.dry_run {
         commit::check(scope, Transition { object: &object, old: live })?;
-        return Ok(Some(object));
+        return Ok(Some(Written::unstored(object)));
     }
     windlass_schema::settle(&scope.kind.definition, &mut object);
     let transition = Transition { object: &object, old: live };
     // Writing an object again moves it to the version that is stored now.
     if object == *live && !versions::is_outdated(&scope.kind, &entry.value) && !goes {
-        return Ok(Some(object));
+        return Ok(Some(Written::unstored(object)));
     }
-    let write = if goes {
-        Write::delete(key, entry.modified)
-    } else {
-        Write::update(key, entry.modified, storage::encode(&scope.api, &scope.kind, &object).await?)
+    let text = if goes { None } else { Some(storage::encode(&scope.api, &scope.kind, &object).await?) };
+    let write = match &text {
+        Some(text) => Write::update(key, entry.modified, text.clone()),
+        None => Write::delete(key, entry.modified),
     };
-    match commit::commit(scope, transition, write).await? {
-        Outcome::Stored(revision) => {
-            scope.api.registry().wrote(&scope.kind, revision);
+    let Outcome::Stored(revision) = commit::commit(scope, transition, write).await? else { return Ok(None) };
+    scope.api.registry().wrote(&scope.kind, revision);
+    Ok(Some(match text {
+        Some(text) => Written::stored(object, text, revision),
+        None => {
             object.set_meta("resourceVersion", revision.to_string());
-            Ok(Some(object))
+            Written::unstored(object)
         }
-        Outcome::Clash => Ok(None),
-    }
+    }))
 }

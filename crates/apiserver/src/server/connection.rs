@@ -1,6 +1,6 @@
 //! Network connections: accept, secure, serve, and end in order.
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
 
 use http::Request;
 use http_body_util::BodyExt;
@@ -19,7 +19,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::Tls;
+use super::{Tls, gathered::Gathered};
 use crate::{
     Api,
     auth::{Peer, user_of_certificate},
@@ -81,17 +81,29 @@ async fn connection(
 ) -> Result<(), crate::BoxError> {
     stream.set_nodelay(true)?;
     let Some(acceptor) = acceptor else {
-        return requests(stream, Peer::Remote { certificate: None }, api, shutdown).await;
+        return requests(stream, Protocol::Unknown, Peer::Remote { certificate: None }, api, shutdown).await;
     };
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     let stream = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await.map_err(late)??;
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[CertificateDer<'_>]>::first);
     let certificate = certificate.map(|certificate| user_of_certificate(certificate)).transpose()?;
-    requests(stream, Peer::Remote { certificate }, api, shutdown).await
+    let protocol = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => Protocol::Http2,
+        _ => Protocol::Unknown,
+    };
+    requests(stream, protocol, Peer::Remote { certificate }, api, shutdown).await
+}
+
+/// What the client and the server agreed to speak.
+enum Protocol {
+    Http2,
+    /// HTTP/1.1, whose connections can become something else, or whatever the client begins with.
+    Unknown,
 }
 
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    protocol: Protocol,
     peer: Peer,
     api: Api,
     shutdown: CancellationToken,
@@ -105,11 +117,24 @@ async fn requests(
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIME_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        result = connection.as_mut() => return result,
-        () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+    match protocol {
+        Protocol::Http2 => {
+            let stream = Gathered::new(stream);
+            let connection = builder.serve_connection(TokioIo::new(stream.clone()), service);
+            let mut connection = pin!(connection);
+            tokio::select! {
+                result = stream.take_turns(|context| connection.as_mut().poll(context)) => return result,
+                () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+            }
+            stream.take_turns(|context| connection.as_mut().poll(context)).await
+        }
+        Protocol::Unknown => {
+            let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+            tokio::select! {
+                result = connection.as_mut() => return result,
+                () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+            }
+            connection.await
+        }
     }
-    connection.await
 }

@@ -1,6 +1,7 @@
 //! The ways to the API: network connections and callers in this process.
 
 mod connection;
+mod gathered;
 mod local;
 mod tls;
 

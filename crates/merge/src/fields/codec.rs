@@ -30,18 +30,14 @@ impl FieldSet {
 
     /// Writes the set in its FieldsV1 form.
     pub fn to_fields_v1(&self) -> Value {
-        let mut fields = Map::new();
-        for member in &self.members {
-            fields.insert(member.to_wire(), Value::Object(Map::new()));
-        }
-        for (element, child) in &self.children {
-            let mut inside = child.to_fields_v1();
-            if self.members.contains(element) {
+        let fields = self.fields.iter().map(|field| {
+            let mut inside = field.inside.to_fields_v1();
+            if field.is_member && !field.inside.is_empty() {
                 inside[SELF] = Value::Object(Map::new());
             }
-            fields.insert(element.to_wire(), inside);
-        }
-        Value::Object(fields)
+            (field.element.to_wire(), inside)
+        });
+        Value::Object(fields.collect())
     }
 }
 
@@ -57,12 +53,7 @@ fn read(fields: &Value) -> Result<(FieldSet, bool), FieldsError> {
     for (key, inside) in fields.iter().filter(|(key, _)| *key != SELF) {
         let Some(element) = PathElement::from_wire(key)? else { continue };
         let (child, is_member) = read(inside)?;
-        if is_member {
-            set.members.insert(element.clone());
-        }
-        if !child.is_empty() {
-            set.children.insert(element, child);
-        }
+        set.put(|| element, is_member, child);
     }
     let is_member = set.is_empty() || fields.contains_key(SELF);
     Ok((set, is_member))

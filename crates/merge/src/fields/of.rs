@@ -30,44 +30,40 @@ impl FieldSet {
     /// ```
     pub fn of<S: Shape>(value: &Value, shape: Option<&S>) -> Self {
         let mut set = Self::new();
-        fields_of(value, shape, &mut Vec::new(), &mut set);
+        fields_of(value, shape, &mut set);
         set
     }
 }
 
-fn fields_of<S: Shape>(value: &Value, shape: Option<&S>, path: &mut Vec<PathElement>, set: &mut FieldSet) {
+/// Adds the fields inside `value`; whether the value is a field itself.
+fn fields_of<S: Shape>(value: &Value, shape: Option<&S>, set: &mut FieldSet) -> bool {
     match typed::node(value, shape) {
-        Node::Nothing => {}
-        Node::Leaf => set.insert(path),
-        Node::Map(members) => members_of(members, shape, path, set),
+        Node::Nothing => false,
+        Node::Leaf => true,
+        Node::Map(members) => {
+            members_of(members, shape, set);
+            false
+        }
         Node::List(items) => {
             let item = shape.and_then(Shape::item);
             for (element, values) in items.grouped() {
-                path.push(element);
-                set.insert(path);
+                let mut inside = FieldSet::new();
                 if let [value] = values.as_slice() {
-                    fields_of(value, item.as_ref(), path, set);
+                    fields_of(value, item.as_ref(), &mut inside);
                 }
-                path.pop();
+                set.put(|| element, true, inside);
             }
+            false
         }
     }
 }
 
-fn members_of<S: Shape>(
-    members: &Map<String, Value>,
-    shape: Option<&S>,
-    path: &mut Vec<PathElement>,
-    set: &mut FieldSet,
-) {
+fn members_of<S: Shape>(members: &Map<String, Value>, shape: Option<&S>, set: &mut FieldSet) {
     for (name, value) in members {
-        path.push(PathElement::field(name));
         let declared = shape.is_some_and(|shape| shape.membership(name) == Member::Declared);
         let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-        if empty || !declared {
-            set.insert(path);
-        }
-        fields_of(value, shape.and_then(|shape| shape.field(name)).as_ref(), path, set);
-        path.pop();
+        let mut inside = FieldSet::new();
+        let is_leaf = fields_of(value, shape.and_then(|shape| shape.field(name)).as_ref(), &mut inside);
+        set.put(|| PathElement::field(name), is_leaf || empty || !declared, inside);
     }
 }

@@ -1,6 +1,6 @@
 //! The set of fields and its algebra.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::path::{Path, PathElement, path_text};
@@ -21,15 +21,29 @@ use crate::path::{Path, PathElement, path_text};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    pub(super) members: BTreeSet<PathElement>,
-    // No child is empty, so that equal sets are equal values.
-    pub(super) children: BTreeMap<PathElement, FieldSet>,
+    // Sorted by element, and every one says something, so that equal sets are equal values.
+    pub(super) fields: Vec<Field>,
+}
+
+/// A field that is in the set, or has something inside that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) element: PathElement,
+    /// Whether the field itself is in the set.
+    pub(super) is_member: bool,
+    pub(super) inside: FieldSet,
+}
+
+impl Field {
+    const fn is_empty(&self) -> bool {
+        !self.is_member && self.inside.is_empty()
+    }
 }
 
 impl FieldSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { members: BTreeSet::new(), children: BTreeMap::new() }
+        Self { fields: Vec::new() }
     }
 
     /// The set of the members at these dotted paths, such as `metadata.labels`.
@@ -45,10 +59,17 @@ impl FieldSet {
     pub fn insert(&mut self, path: &Path) {
         match path {
             [] => {}
-            [last] => {
-                self.members.insert(last.clone());
-            }
-            [first, rest @ ..] => self.children.entry(first.clone()).or_default().insert(rest),
+            [last] => self.field(last.clone()).is_member = true,
+            [first, rest @ ..] => self.field(first.clone()).inside.insert(rest),
+        }
+    }
+
+    /// Adds what is inside `element`, and `element` itself where it `is_member`.
+    pub(crate) fn put(&mut self, element: impl FnOnce() -> PathElement, is_member: bool, inside: Self) {
+        if is_member || !inside.is_empty() {
+            let field = self.field(element());
+            field.is_member |= is_member;
+            field.inside.absorb(inside);
         }
     }
 
@@ -56,76 +77,137 @@ impl FieldSet {
     pub fn contains(&self, path: &Path) -> bool {
         match path {
             [] => false,
-            [last] => self.members.contains(last),
-            [first, rest @ ..] => self.children.get(first).is_some_and(|child| child.contains(rest)),
+            [last] => self.find(last).is_some_and(|field| field.is_member),
+            [first, rest @ ..] => self.find(first).is_some_and(|field| field.inside.contains(rest)),
         }
     }
 
     /// Whether no field is in the set.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.fields.is_empty()
     }
 
     /// How many fields are in the set.
     pub fn len(&self) -> usize {
-        self.members.len() + self.children.values().map(Self::len).sum::<usize>()
+        self.fields.iter().map(|field| usize::from(field.is_member) + field.inside.len()).sum()
     }
 
     /// The part of the set that is inside `element`.
     pub fn inside(&self, element: &PathElement) -> Option<&Self> {
-        self.children.get(element)
+        self.find(element).map(|field| &field.inside).filter(|inside| !inside.is_empty())
     }
 
     /// Fields that are in one of both sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
-        union.members.extend(other.members.iter().cloned());
-        for (element, child) in &other.children {
-            let merged = self.children.get(element).map_or_else(|| child.clone(), |own| own.union(child));
-            union.children.insert(element.clone(), merged);
-        }
+        union.absorb(other.clone());
         union
     }
 
     /// Fields that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        let members = self.members.intersection(&other.members).cloned().collect();
-        let children = self.children.iter().filter_map(|(element, child)| {
-            let child = child.intersection(other.children.get(element)?);
-            (!child.is_empty()).then(|| (element.clone(), child))
+        let shared = pairs(&self.fields, &other.fields).filter_map(|(own, other)| {
+            let is_member = own.is_member && other.is_member;
+            let inside = own.inside.intersection(&other.inside);
+            let is_empty = !is_member && inside.is_empty();
+            (!is_empty).then(|| Field { element: own.element.clone(), is_member, inside })
         });
-        Self { members, children: children.collect() }
+        Self { fields: shared.collect() }
     }
 
     /// Fields that are in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let members = self.members.difference(&other.members).cloned().collect();
-        let children = self.children.iter().filter_map(|(element, child)| {
-            let child = match other.children.get(element) {
-                Some(inside) => child.difference(inside),
-                None => child.clone(),
-            };
-            (!child.is_empty()).then(|| (element.clone(), child))
-        });
-        Self { members, children: children.collect() }
+        let mut difference = self.clone();
+        difference.subtract(other);
+        difference
     }
 
     /// Fields that are neither in the other set nor inside one of its fields.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        let members = self.members.difference(&other.members).cloned().collect();
-        let children = self.children.iter().filter(|(element, _)| !other.members.contains(element));
-        let children = children.filter_map(|(element, child)| {
-            let child = match other.children.get(element) {
-                Some(inside) => child.recursive_difference(inside),
-                None => child.clone(),
-            };
-            (!child.is_empty()).then(|| (element.clone(), child))
+        let mut difference = self.clone();
+        difference.subtract_with_inside(other);
+        difference
+    }
+
+    /// Adds the fields of the other set.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        let mut own = std::mem::take(&mut self.fields).into_iter().peekable();
+        for field in other.fields {
+            while let Some(earlier) = own.next_if(|own| own.element < field.element) {
+                self.fields.push(earlier);
+            }
+            self.fields.push(match own.next_if(|own| own.element == field.element) {
+                Some(mut both) => {
+                    both.is_member |= field.is_member;
+                    both.inside.absorb(field.inside);
+                    both
+                }
+                None => field,
+            });
+        }
+        self.fields.extend(own);
+    }
+
+    /// Takes out the fields of the other set.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.retain(other, |own, other| {
+            own.is_member &= !other.is_member;
+            own.inside.subtract(&other.inside);
         });
-        Self { members, children: children.collect() }
+    }
+
+    /// Takes out the fields of the other set and what is inside them.
+    pub(crate) fn subtract_with_inside(&mut self, other: &Self) {
+        self.retain(other, |own, other| {
+            if other.is_member {
+                own.is_member = false;
+                own.inside = Self::new();
+            } else {
+                own.inside.subtract_with_inside(&other.inside);
+            }
+        });
+    }
+
+    /// Changes every field that the other set has, too, and keeps what then still says something.
+    fn retain(&mut self, other: &Self, change: impl Fn(&mut Field, &Field)) {
+        let mut others = other.fields.iter().peekable();
+        if others.peek().is_none() {
+            return;
+        }
+        self.fields.retain_mut(|own| {
+            while others.next_if(|other| other.element < own.element).is_some() {}
+            if let Some(other) = others.next_if(|other| other.element == own.element) {
+                change(own, other);
+            }
+            !own.is_empty()
+        });
+    }
+
+    fn find(&self, element: &PathElement) -> Option<&Field> {
+        self.fields.binary_search_by(|field| field.element.cmp(element)).ok().map(|position| &self.fields[position])
+    }
+
+    /// The field at `element`, which is made if it is not there.
+    fn field(&mut self, element: PathElement) -> &mut Field {
+        // What is read in order is added at the end.
+        let position = match self.fields.last().map(|last| last.element.cmp(&element)) {
+            None | Some(Ordering::Less) => Err(self.fields.len()),
+            Some(Ordering::Equal) => Ok(self.fields.len() - 1),
+            Some(Ordering::Greater) => self.fields.binary_search_by(|field| field.element.cmp(&element)),
+        };
+        let position = position.unwrap_or_else(|position| {
+            self.fields.insert(position, Field { element, is_member: false, inside: Self::new() });
+            position
+        });
+        &mut self.fields[position]
     }
 
     /// The paths of all fields: those of a level first, then those inside each.
@@ -136,15 +218,24 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<Vec<PathElement>>) {
-        for member in &self.members {
-            paths.push(prefix.iter().chain([member]).cloned().collect());
+        for member in self.fields.iter().filter(|field| field.is_member) {
+            paths.push(prefix.iter().chain([&member.element]).cloned().collect());
         }
-        for (element, child) in &self.children {
-            prefix.push(element.clone());
-            child.collect(prefix, paths);
+        for field in &self.fields {
+            prefix.push(field.element.clone());
+            field.inside.collect(prefix, paths);
             prefix.pop();
         }
     }
+}
+
+/// The fields that both have.
+fn pairs<'a>(left: &'a [Field], right: &'a [Field]) -> impl Iterator<Item = (&'a Field, &'a Field)> {
+    let mut right = right.iter().peekable();
+    left.iter().filter_map(move |left| {
+        while right.next_if(|right| right.element < left.element).is_some() {}
+        right.next_if(|right| right.element == left.element).map(|right| (left, right))
+    })
 }
 
 impl fmt::Display for FieldSet {

@@ -8,7 +8,7 @@ use super::conflict::Conflicts;
 use super::entry::{EntryError, ManagerId, Managers, Operation, by_manager, decode};
 use super::last_applied;
 use super::prune::prune;
-use super::transfer::{self, Transfer, new_entry, owned};
+use super::transfer::{self, Changes, Transfer, new_entry, remove_unowned};
 use super::update::{set_managed_fields, without_managed_fields};
 use super::write::{ConvertError, View, Write};
 use crate::order;
@@ -106,18 +106,21 @@ impl Merged {
         let mut merged = View { object: Cow::Owned(object), ..live.clone() };
 
         let mut entry = new_entry(write, write.manager.name, Operation::Apply);
-        entry.fields = config.fields().recursive_difference(&write.reset);
+        entry.fields = config.fields();
+        entry.fields.subtract_with_inside(&write.reset);
         let id = ManagerId::of(&entry);
         let last = managers.insert(id.clone(), entry.clone());
         if let Some(last) = &last {
             merged = prune(write, merged, &managers, last)?;
         }
-        let transfer = Transfer::of(write, (&live, &merged), &managers, Some(&id))?;
-        let object = merged.object.into_owned();
+        let is_same = order::same(&live.object, &merged.object);
+        let mut changes = Changes::between(write, live, merged);
+        let transfer = Transfer::of(&mut changes, &managers, Some(&id))?;
+        let object = changes.into_new().object.into_owned();
 
-        entry.fields = owned(&entry.fields);
+        remove_unowned(&mut entry.fields);
         // The time is that of the last change of the object; who only joins in owning it has none.
-        if order::same(&live.object, &object) {
+        if is_same {
             entry.time = last.and_then(|last| last.time);
         }
         managers.insert(id, entry);

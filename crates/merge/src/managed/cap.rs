@@ -36,14 +36,16 @@ pub(super) fn collapse_oldest(managers: &mut Managers) {
 }
 
 fn merge_into_ancient(managers: &mut Managers, first: &ManagerId, id: &ManagerId) {
-    let Some(entry) = managers.remove(id) else { return };
+    let Some(mut entry) = managers.remove(id) else { return };
     let ancient = ManagerId { name: ANCIENT.to_owned(), subresource: String::new(), ..id.clone() };
     let kept = match managers.remove(&ancient) {
         Some(kept) => Some(kept),
         None => managers.remove(first),
     };
-    let fields = kept.map_or_else(|| entry.fields.clone(), |kept| kept.fields.union(&entry.fields));
-    let merged = Entry { manager: ANCIENT.to_owned(), subresource: String::new(), fields, ..entry };
+    if let Some(kept) = kept {
+        entry.fields.absorb(kept.fields);
+    }
+    let merged = Entry { manager: ANCIENT.to_owned(), subresource: String::new(), ..entry };
     managers.insert(ancient, merged);
 }
 

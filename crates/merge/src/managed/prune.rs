@@ -40,8 +40,7 @@ pub(super) fn prune<'o, S: Shape>(
 fn by_version<'m>(managers: &'m Managers, first: &'m str) -> Vec<(&'m str, FieldSet)> {
     let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
     for entry in managers.values() {
-        let fields = owned.entry(&entry.api_version).or_default();
-        *fields = fields.union(&entry.fields);
+        owned.entry(&entry.api_version).or_default().absorb(entry.fields.clone());
     }
     let first = owned.remove_entry(first);
     first.into_iter().chain(owned).collect()
@@ -74,7 +73,9 @@ fn gone<S: Shape>(
 }
 
 fn named<S: Shape>(fields: &FieldSet, view: &View<'_, S>) -> FieldSet {
-    fields.with_named_fields(Some(&view.shape))
+    let mut fields = fields.clone();
+    fields.name_fields(Some(&view.shape));
+    fields
 }
 
 fn without<'o, S: Shape>(view: &View<'o, S>, fields: &FieldSet) -> View<'o, S> {

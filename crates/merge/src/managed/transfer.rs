@@ -1,6 +1,7 @@
 //! How fields change hands when an object changes.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -38,9 +39,10 @@ enum Taken {
     All,
 }
 
-/// Fields without those that nobody owns.
-pub(super) fn owned(fields: &FieldSet) -> FieldSet {
-    fields.difference(&FieldSet::of_names(UNOWNED))
+/// Takes out the fields that nobody owns.
+pub(super) fn remove_unowned(fields: &mut FieldSet) {
+    static UNOWNED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_names(UNOWNED));
+    fields.subtract(&UNOWNED_FIELDS);
 }
 
 /// The entry that the manager of a write has after `live` became `new`, merged with what it had; the rest of the
@@ -51,16 +53,19 @@ pub(super) fn follow<S: Shape>(
     (live, new): (&Value, &Value),
     managers: &mut Managers,
 ) -> Result<(), ConvertError> {
-    let (live, new) = (write.view(live), write.view(new));
-    let comparison = compare(write, &live, &new);
-    let gained = owned(&comparison.modified.union(&comparison.added));
-    Transfer::of(write, (&live, &new), managers, None)?.take(managers);
+    let mut changes = Changes::between(write, write.view(live), write.view(new));
+    Transfer::of(&mut changes, managers, None)?.take(managers);
+    let mut gained = changes.into_set()?;
+    remove_unowned(&mut gained);
     if gained.is_empty() {
         return Ok(());
     }
     let mut entry = new_entry(write, manager, Operation::Update);
     let id = ManagerId::of(&entry);
-    entry.fields = managers.get(&id).map_or_else(|| gained.clone(), |previous| previous.fields.union(&gained));
+    if let Some(previous) = managers.remove(&id) {
+        gained.absorb(previous.fields);
+    }
+    entry.fields = gained;
     managers.insert(id, entry);
     Ok(())
 }
@@ -87,7 +92,7 @@ pub(super) fn reconcile<S: Shape>(
     let mut gone = Vec::new();
     for (id, entry) in managers.iter_mut() {
         match write.converted(&live, &entry.api_version)? {
-            Some(view) => entry.fields = entry.fields.reconciled(Some(&view.shape)),
+            Some(view) => entry.fields.reconcile(Some(&view.shape)),
             None => gone.push(id.clone()),
         }
     }
@@ -96,29 +101,22 @@ pub(super) fn reconcile<S: Shape>(
 }
 
 impl Transfer {
-    /// Finds what the change from `live` to `new` takes from every manager but `except`.
+    /// Finds what the change takes from every manager but `except`.
     pub(super) fn of<S: Shape>(
-        write: &Write<'_, S>,
-        (live, new): (&View<'_, S>, &View<'_, S>),
+        changes: &mut Changes<'_, S>,
         managers: &Managers,
         except: Option<&ManagerId>,
     ) -> Result<Self, ConvertError> {
-        let mut comparisons: BTreeMap<&str, Option<Comparison>> = BTreeMap::new();
         let mut taken = BTreeMap::new();
         for (id, entry) in managers.iter().filter(|(id, _)| Some(*id) != except) {
-            if !comparisons.contains_key(entry.api_version.as_str()) {
-                comparisons.insert(&entry.api_version, compare_in(write, (live, new), &entry.api_version)?);
-            }
-            taken.insert(
-                id.clone(),
-                match &comparisons[entry.api_version.as_str()] {
-                    Some(comparison) => Taken::Fields {
-                        changed: entry.fields.intersection(&comparison.modified.union(&comparison.added)),
-                        removed: comparison.removed.clone(),
-                    },
-                    None => Taken::All,
+            let taken_here = match changes.in_version(&entry.api_version)? {
+                Some(change) => Taken::Fields {
+                    changed: entry.fields.intersection(&change.set),
+                    removed: entry.fields.intersection(&change.removed),
                 },
-            );
+                None => Taken::All,
+            };
+            taken.insert(id.clone(), taken_here);
         }
         Ok(Self { taken })
     }
@@ -139,7 +137,8 @@ impl Transfer {
         for (id, taken) in &self.taken {
             match (taken, managers.get_mut(id)) {
                 (Taken::Fields { changed, removed }, Some(entry)) => {
-                    entry.fields = entry.fields.difference(changed).difference(removed);
+                    entry.fields.subtract(changed);
+                    entry.fields.subtract(removed);
                 }
                 _ => {
                     managers.remove(id);
@@ -150,18 +149,55 @@ impl Transfer {
     }
 }
 
-fn compare<S: Shape>(write: &Write<'_, S>, live: &View<'_, S>, new: &View<'_, S>) -> Comparison {
-    typed::compare(&live.object, &new.object, Some(&new.shape)).without(&write.reset)
+/// What a write changes, in every version in which somebody owns something.
+pub(super) struct Changes<'a, S: Shape> {
+    write: &'a Write<'a, S>,
+    live: View<'a, S>,
+    new: View<'a, S>,
+    by_version: BTreeMap<String, Option<Change>>,
 }
 
-fn compare_in<S: Shape>(
-    write: &Write<'_, S>,
-    (live, new): (&View<'_, S>, &View<'_, S>),
-    api_version: &str,
-) -> Result<Option<Comparison>, ConvertError> {
-    let views = (write.converted(live, api_version)?, write.converted(new, api_version)?);
-    Ok(match views {
-        (Some(live), Some(new)) => Some(compare(write, &live, &new)),
-        _ => None,
-    })
+/// What a write changes, in the names of one version.
+pub(super) struct Change {
+    /// Fields that are new or have another content.
+    set: FieldSet,
+    /// Fields that are gone.
+    removed: FieldSet,
+}
+
+impl<'a, S: Shape> Changes<'a, S> {
+    pub(super) fn between(write: &'a Write<'a, S>, live: View<'a, S>, new: View<'a, S>) -> Self {
+        Self { write, live, new, by_version: BTreeMap::new() }
+    }
+
+    /// The change in this version; `None` where the version is gone.
+    fn in_version(&mut self, api_version: &str) -> Result<Option<&Change>, ConvertError> {
+        // Without conversion all versions are alike.
+        let version = if self.write.convert.is_some() { api_version } else { self.write.manager.api_version };
+        if !self.by_version.contains_key(version) {
+            self.by_version.insert(version.to_owned(), self.compare(version)?);
+        }
+        Ok(self.by_version[version].as_ref())
+    }
+
+    fn compare(&self, version: &str) -> Result<Option<Change>, ConvertError> {
+        let views = (self.write.converted(&self.live, version)?, self.write.converted(&self.new, version)?);
+        let (Some(live), Some(new)) = views else { return Ok(None) };
+        let Comparison { added: mut set, modified, removed } =
+            typed::compare(&live.object, &new.object, Some(&new.shape)).without(&self.write.reset);
+        set.absorb(modified);
+        Ok(Some(Change { set, removed }))
+    }
+
+    /// The fields that are new or have another content, in the version of the request.
+    fn into_set(mut self) -> Result<FieldSet, ConvertError> {
+        let version = self.write.manager.api_version;
+        self.in_version(version)?;
+        Ok(self.by_version.remove(version).flatten().map(|change| change.set).unwrap_or_default())
+    }
+
+    /// The object after the change.
+    pub(super) fn into_new(self) -> View<'a, S> {
+        self.new
+    }
 }

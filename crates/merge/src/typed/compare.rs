@@ -34,7 +34,8 @@ pub struct Comparison {
 /// ```
 pub fn compare<S: Shape>(old: &Value, new: &Value, shape: Option<&S>) -> Comparison {
     let mut comparison = Comparison::default();
-    Walk { path: Vec::new(), comparison: &mut comparison }.compare(Some(old), Some(new), shape);
+    // What becomes of the object itself is not a field.
+    comparison.compare(Some(old), Some(new), shape);
     comparison
 }
 
@@ -46,23 +47,17 @@ impl Comparison {
 
     /// The comparison without these fields and what is inside them.
     #[must_use]
-    pub fn without(&self, fields: &FieldSet) -> Self {
-        Self {
-            added: self.added.recursive_difference(fields),
-            modified: self.modified.recursive_difference(fields),
-            removed: self.removed.recursive_difference(fields),
-        }
+    pub fn without(mut self, fields: &FieldSet) -> Self {
+        self.added.subtract_with_inside(fields);
+        self.modified.subtract_with_inside(fields);
+        self.removed.subtract_with_inside(fields);
+        self
     }
-}
 
-struct Walk<'a> {
-    path: Vec<PathElement>,
-    comparison: &'a mut Comparison,
-}
-
-impl Walk<'_> {
+    /// Adds what changed inside a value; what became of the value itself.
+    ///
     /// A value that changes its kind is compared as each of both: what was inside it goes, what is inside it comes.
-    fn compare<S: Shape>(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Option<&S>) {
+    fn compare<S: Shape>(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Option<&S>) -> Option<Fate> {
         let nodes = [old, new].map(|value| value.map_or(Node::Nothing, |value| node(value, shape)));
         let leaf = nodes.iter().any(|node| matches!(node, Node::Leaf));
         let [old_map, new_map] = nodes.each_ref().map(|node| match node {
@@ -81,18 +76,8 @@ impl Walk<'_> {
         if lists {
             self.items(old_items, new_items, shape);
         }
-        if leaf || !(maps || lists) || old.is_none() || new.is_none() {
-            self.leaf(old, new);
-        }
-    }
-
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
-        match (old, new) {
-            (None, _) => self.comparison.added.insert(&self.path),
-            (_, None) => self.comparison.removed.insert(&self.path),
-            (Some(old), Some(new)) if !order::same(old, new) => self.comparison.modified.insert(&self.path),
-            _ => {}
-        }
+        let is_whole = leaf || !(maps || lists) || old.is_none() || new.is_none();
+        if is_whole { Fate::of(old, new) } else { None }
     }
 
     fn members<S: Shape>(
@@ -103,11 +88,12 @@ impl Walk<'_> {
     ) {
         let field = |name: &str| shape.and_then(|shape| shape.field(name));
         for (name, value) in old.into_iter().flatten() {
-            self.inside(PathElement::field(name), Some(value), new.and_then(|new| new.get(name)), field(name).as_ref());
+            let new = new.and_then(|new| new.get(name));
+            self.inside(|| PathElement::field(name), Some(value), new, field(name).as_ref());
         }
         for (name, value) in new.into_iter().flatten() {
             if !old.is_some_and(|old| old.contains_key(name)) {
-                self.inside(PathElement::field(name), None, Some(value), field(name).as_ref());
+                self.inside(|| PathElement::field(name), None, Some(value), field(name).as_ref());
             }
         }
     }
@@ -121,42 +107,67 @@ impl Walk<'_> {
             }
         }
         for (element, [old, new]) in pairs {
-            self.item(element, &old, &new, shape.as_ref());
+            self.item(&element, &old, &new, shape.as_ref());
         }
     }
 
     /// An item that is there twice has no inside: only the identity as such can be told to come, change or go.
-    fn item<S: Shape>(&mut self, element: PathElement, old: &[&Value], new: &[&Value], shape: Option<&S>) {
+    fn item<S: Shape>(&mut self, element: &PathElement, old: &[&Value], new: &[&Value], shape: Option<&S>) {
+        let itself = || element.clone();
         match (old, new) {
-            ([] | [_], [] | [_]) => self.inside(element, old.first().copied(), new.first().copied(), shape),
+            ([] | [_], [] | [_]) => self.inside(itself, old.first().copied(), new.first().copied(), shape),
             ([] | [_], _) => {
                 if let [old] = old {
-                    self.inside(element.clone(), Some(old), None, shape);
+                    self.inside(itself, Some(old), None, shape);
                 }
-                self.at(element, |walk| walk.comparison.added.insert(&walk.path));
+                self.put(itself, Some(Fate::Added), Self::default());
             }
             (_, [] | [_]) => {
                 if let [new] = new {
-                    self.inside(element.clone(), None, Some(new), shape);
+                    self.inside(itself, None, Some(new), shape);
                 }
-                self.at(element, |walk| walk.comparison.removed.insert(&walk.path));
+                self.put(itself, Some(Fate::Removed), Self::default());
             }
             _ => {
                 let same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| order::same(old, new));
-                if !same {
-                    self.at(element, |walk| walk.comparison.modified.insert(&walk.path));
-                }
+                self.put(itself, (!same).then_some(Fate::Modified), Self::default());
             }
         }
     }
 
-    fn inside<S: Shape>(&mut self, element: PathElement, old: Option<&Value>, new: Option<&Value>, shape: Option<&S>) {
-        self.at(element, |walk| walk.compare(old, new, shape));
+    fn inside<S: Shape>(
+        &mut self,
+        element: impl Fn() -> PathElement,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        shape: Option<&S>,
+    ) {
+        let mut inside = Self::default();
+        let fate = inside.compare(old, new, shape);
+        self.put(element, fate, inside);
     }
 
-    fn at(&mut self, element: PathElement, act: impl FnOnce(&mut Self)) {
-        self.path.push(element);
-        act(self);
-        self.path.pop();
+    fn put(&mut self, element: impl Fn() -> PathElement, fate: Option<Fate>, inside: Self) {
+        self.added.put(&element, fate == Some(Fate::Added), inside.added);
+        self.modified.put(&element, fate == Some(Fate::Modified), inside.modified);
+        self.removed.put(&element, fate == Some(Fate::Removed), inside.removed);
+    }
+}
+
+/// What became of a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Added,
+    Modified,
+    Removed,
+}
+
+impl Fate {
+    fn of(old: Option<&Value>, new: Option<&Value>) -> Option<Self> {
+        match (old, new) {
+            (None, _) => Some(Self::Added),
+            (_, None) => Some(Self::Removed),
+            (Some(old), Some(new)) => (!order::same(old, new)).then_some(Self::Modified),
+        }
     }
 }

@@ -4,12 +4,13 @@ use serde_json::Value;
 
 use super::{Outcome, check as check_one};
 use crate::node::Keywords;
+use crate::place::Place;
 use crate::{FieldError, Schema};
 
 /// Where upstream reports what concerns several schemas at once.
 const NOWHERE: &str = "<nil>";
 
-pub(super) fn check(words: &Keywords, value: &Value, path: &str, outcome: &mut Outcome) {
+pub(super) fn check(words: &Keywords, value: &Value, path: Place<'_>, outcome: &mut Outcome) {
     if !words.any_of.is_empty() {
         any_of(&words.any_of, value, path, outcome);
     }
@@ -24,7 +25,7 @@ pub(super) fn check(words: &Keywords, value: &Value, path: &str, outcome: &mut O
     }
 }
 
-fn any_of(schemas: &[Schema], value: &Value, path: &str, outcome: &mut Outcome) {
+fn any_of(schemas: &[Schema], value: &Value, path: Place<'_>, outcome: &mut Outcome) {
     let mut best: Option<Outcome> = None;
     for schema in schemas {
         let result = check_one(schema, value, None, path);
@@ -39,7 +40,7 @@ fn any_of(schemas: &[Schema], value: &Value, path: &str, outcome: &mut Outcome) 
     outcome.merge(best.unwrap_or_default());
 }
 
-fn one_of(schemas: &[Schema], value: &Value, path: &str, outcome: &mut Outcome) {
+fn one_of(schemas: &[Schema], value: &Value, path: Place<'_>, outcome: &mut Outcome) {
     let (mut valid, mut best): (usize, Option<Outcome>) = (0, None);
     for schema in schemas {
         let result = check_one(schema, value, None, path);
@@ -60,7 +61,7 @@ fn one_of(schemas: &[Schema], value: &Value, path: &str, outcome: &mut Outcome) 
     }
 }
 
-fn all_of(schemas: &[Schema], value: &Value, path: &str, outcome: &mut Outcome) {
+fn all_of(schemas: &[Schema], value: &Value, path: Place<'_>, outcome: &mut Outcome) {
     let results: Vec<Outcome> = schemas.iter().map(|schema| check_one(schema, value, None, path)).collect();
     let valid = results.iter().filter(|result| result.errors.is_empty()).count();
     for result in results {

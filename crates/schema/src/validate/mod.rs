@@ -7,8 +7,8 @@ mod scalar;
 
 use serde_json::{Map, Value};
 
-use crate::field::item;
 use crate::node::{Additional, Keywords, Node, Type};
+use crate::place::Place;
 use crate::{FieldError, Schema};
 
 impl Schema {
@@ -16,23 +16,14 @@ impl Schema {
     ///
     /// With the `old` value, what did not change is not refused again, as far as old and new can be matched.
     pub fn validate(&self, value: &Value, old: Option<&Value>, path: &str) -> Vec<FieldError> {
+        let path = Place::Start(path);
         let mut errors = check(self, value, old, path).errors;
         let was_refused = old.is_some_and(|old| !lists::check(self, old, path).is_empty());
         if !was_refused {
             errors.extend(lists::check(self, value, path));
         }
-        if self.here().raw.is_some() {
-            errors.extend(wrong_metadata(value));
-        }
         errors
     }
-}
-
-/// The metadata of a whole object has its own types, whatever the schema says.
-fn wrong_metadata(object: &Value) -> Option<FieldError> {
-    let metadata = object.get("metadata")?;
-    let error = crate::conform(crate::gojson::object_meta().name, metadata.clone()).err()?;
-    Some(FieldError::invalid("metadata", metadata.clone(), error.to_string()))
 }
 
 /// What a check found.
@@ -50,7 +41,7 @@ impl Outcome {
     }
 }
 
-fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &str) -> Outcome {
+fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: Place<'_>) -> Outcome {
     if old == Some(value) {
         return Outcome { errors: Vec::new(), seen: 1 };
     }
@@ -74,7 +65,7 @@ fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &str) -> Out
     outcome
 }
 
-fn wrong_type(words: &Keywords, value: &Value, path: &str) -> Option<FieldError> {
+fn wrong_type(words: &Keywords, value: &Value, path: Place<'_>) -> Option<FieldError> {
     let expected: &[Type] = match (words.int_or_string, &words.r#type) {
         (true, _) => &[Type::Integer, Type::String],
         (false, Some(r#type)) => std::slice::from_ref(r#type),
@@ -109,7 +100,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-fn unsupported(words: &Keywords, value: &Value, path: &str) -> Option<FieldError> {
+fn unsupported(words: &Keywords, value: &Value, path: Place<'_>) -> Option<FieldError> {
     if words.r#enum.is_empty() || words.r#enum.iter().any(|allowed| scalar::equal(allowed, value)) {
         return None;
     }
@@ -128,12 +119,13 @@ fn unsupported(words: &Keywords, value: &Value, path: &str) -> Option<FieldError
     Some(FieldError::not_supported(path, value.clone(), &supported))
 }
 
-fn list(node: &Node, items: &[Value], old: Option<&Value>, path: &str, outcome: &mut Outcome) {
+fn list(node: &Node, items: &[Value], old: Option<&Value>, path: Place<'_>, outcome: &mut Outcome) {
     let words = &node.words;
     if let Some(schema) = &words.items {
+        let counterparts = lists::Counterparts::of(node, old);
         for (index, value) in items.iter().enumerate() {
-            let old = lists::counterpart(node, value, old);
-            outcome.merge(check(schema, value, old, &item(path, index)));
+            let old = counterparts.find(value);
+            outcome.merge(check(schema, value, old, Place::Item(&path, index)));
         }
     }
     if let Some(min) = words.min_items.filter(|min| (items.len() as u64) < *min) {
@@ -149,7 +141,7 @@ fn list(node: &Node, items: &[Value], old: Option<&Value>, path: &str, outcome: 
     }
 }
 
-fn object(words: &Keywords, members: &Map<String, Value>, old: Option<&Value>, path: &str, outcome: &mut Outcome) {
+fn object(words: &Keywords, members: &Map<String, Value>, old: Option<&Value>, path: Place<'_>, outcome: &mut Outcome) {
     let count = members.len();
     if let Some(min) = words.min_properties.filter(|min| (count as u64) < *min) {
         let detail = format!("{path} in body should have at least {min} properties");
@@ -160,10 +152,10 @@ fn object(words: &Keywords, members: &Map<String, Value>, old: Option<&Value>, p
     }
     for (name, value) in members {
         let old = old.and_then(|old| old.get(name));
-        let member_path = crate::field::child(path, name);
+        let place = Place::Member(&path, name);
         match (words.properties.get(name), &words.additional_properties) {
-            (Some(property), _) => outcome.merge(check(property, value, old, &member_path)),
-            (None, Some(Additional::Of(schema))) => outcome.merge(check(schema, value, old, &member_path)),
+            (Some(property), _) => outcome.merge(check(property, value, old, place)),
+            (None, Some(Additional::Of(schema))) => outcome.merge(check(schema, value, old, place)),
             (None, Some(Additional::Any(false))) => {
                 let detail = format!("{path}.{name} in body is a forbidden property");
                 outcome.errors.push(FieldError::invalid(path, name.as_str(), detail));
@@ -172,7 +164,7 @@ fn object(words: &Keywords, members: &Map<String, Value>, old: Option<&Value>, p
         }
     }
     for name in words.required.iter().filter(|name| !members.contains_key(*name)) {
-        outcome.errors.push(FieldError::required(crate::field::child(path, name), ""));
+        outcome.errors.push(FieldError::required(Place::Member(&path, name), ""));
     }
 }
 

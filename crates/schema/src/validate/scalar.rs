@@ -5,8 +5,9 @@ use serde_json::{Number, Value};
 use super::format;
 use crate::FieldError;
 use crate::node::{Keywords, Node, Type};
+use crate::place::Place;
 
-pub(super) fn string(node: &Node, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn string(node: &Node, text: &str, path: Place<'_>, errors: &mut Vec<FieldError>) {
     let words = &node.words;
     let length = text.chars().count() as u64;
     if let Some(max) = words.max_length.filter(|max| length > *max) {
@@ -26,7 +27,7 @@ pub(super) fn string(node: &Node, text: &str, path: &str, errors: &mut Vec<Field
     }
 }
 
-pub(super) fn number(words: &Keywords, number: &Number, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn number(words: &Keywords, number: &Number, path: Place<'_>, errors: &mut Vec<FieldError>) {
     let Some(value) = number.as_f64() else { return };
     let mut refuse = |detail: String| {
         errors.push(FieldError::invalid(
