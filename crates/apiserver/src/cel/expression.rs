@@ -11,6 +11,7 @@ use super::{
     authority::{self, Authority},
     check::Declared,
     engine::{Answer, EvaluationError, Program, Scope, Variable},
+    kind_type::KindType,
     surroundings,
     types::Type,
     value,
@@ -32,6 +33,15 @@ pub(crate) struct Names<'a> {
     /// The variables that come before it.
     pub(crate) variables: Option<&'a [(String, Expression)]>,
     pub(crate) purpose: Purpose,
+    /// The types of what is seen; anything if nothing is said.
+    pub(crate) known: Option<&'a Known>,
+}
+
+/// The types of objects and parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) object: KindType,
+    pub(crate) params: Option<KindType>,
 }
 
 /// What an expression is for, which says what it must yield.
@@ -50,6 +60,8 @@ pub(crate) enum Purpose {
     Configuration,
     /// It makes the operations of a patch.
     Patch,
+    /// It is only looked at, whatever it yields.
+    TypeCheck,
 }
 
 impl Purpose {
@@ -59,7 +71,7 @@ impl Purpose {
             Self::Condition => vec![Type::Bool],
             Self::Message => vec![Type::Text],
             Self::Annotation => vec![Type::Text, Type::Null],
-            Self::Variable => Vec::new(),
+            Self::Variable | Self::TypeCheck => Vec::new(),
             Self::Configuration => vec![Type::structure("Object", [])],
             Self::Patch => vec![Type::list(Type::structure("JSONPatch", []))],
         }
@@ -88,12 +100,16 @@ impl Expression {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn compile(text: &str, names: Names<'_>) -> Result<Self, String> {
-        let Names { params, variables, purpose } = names;
-        let mut known = vec![("object", Type::Dyn), ("oldObject", Type::Dyn)];
+        let Names { params, variables, purpose, known: types } = names;
+        let object = types.map_or(Type::Dyn, |types| types.object.0.clone());
+        let params_type = types.and_then(|types| types.params.clone()).map_or(Type::Dyn, |params| params.0);
+        let mut known = vec![("object", object.clone()), ("oldObject", object)];
         known.extend([("request", surroundings::request()), ("namespaceObject", surroundings::namespace())]);
-        known.extend(params.then_some(("params", Type::Dyn)));
+        known.extend(params.then_some(("params", params_type)));
         if purpose != Purpose::Message {
             known.push(("authorizer", Type::Named("kubernetes.authorization.Authorizer")));
+        }
+        if !matches!(purpose, Purpose::Message | Purpose::TypeCheck) {
             known.push((REQUEST_RESOURCE, Type::Named("kubernetes.authorization.ResourceCheck")));
         }
         known.extend(variables.map(|variables| {

@@ -87,10 +87,11 @@ fn of_texts(function: &str, target: Option<&CelValue>, args: &[CelValue]) -> Opt
         ("split", Some(CelValue::String(_)), [CelValue::String(_), CelValue::Int(0)]) => {
             Ok(CelValue::List(Arc::default()))
         }
-        ("split", Some(CelValue::String(given)), [CelValue::String(separator), CelValue::Int(most @ 1..)])
-            if separator.is_empty() =>
-        {
-            let most = usize::try_from(*most).unwrap_or(usize::MAX);
+        ("split", Some(CelValue::String(given)), [CelValue::String(separator), limit @ ..]) if separator.is_empty() => {
+            let most = match limit {
+                [CelValue::Int(most @ 1..)] => usize::try_from(*most).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
             let starts: Vec<usize> = given.char_indices().map(|(start, _)| start).take(most).collect();
             let ends = starts.iter().skip(1).copied().chain([given.len()]);
             let parts = starts.iter().zip(ends).map(|(start, end)| text(&given[*start..end]));

@@ -17,6 +17,7 @@ mod evaluate;
 mod expression;
 mod format;
 mod functions;
+mod kind_type;
 mod lexer;
 mod library;
 mod literal;
@@ -40,7 +41,8 @@ mod wording;
 
 pub(crate) use authority::{Authority, ResourceQuestion};
 pub(crate) use engine::Answer;
-pub(crate) use expression::{Expression, Facts, Names, Purpose};
+pub(crate) use expression::{Expression, Facts, Known, Names, Purpose};
+pub(crate) use kind_type::KindType;
 pub(crate) use rule::Fault;
 pub(crate) use tree::Rules;
 pub(crate) use walk::{Violation, ViolationKind};

@@ -47,7 +47,7 @@ pub(super) fn cel(bytes: &[u8]) {
     let (new, old) = (object(new), object(old));
     rule(text, &new, &old);
     for purpose in PURPOSES {
-        let names = Names { params: true, variables: Some(&*VARIABLES), purpose };
+        let names = Names { params: true, variables: Some(&*VARIABLES), purpose, known: None };
         let Ok(expression) = Expression::compile(text, names) else { continue };
         let request = json!({"object": new, "oldObject": old, "operation": "UPDATE", "userInfo": {"username": "ann"}});
         let resource = ResourceQuestion { resource: "pods".to_owned(), ..ResourceQuestion::default() };

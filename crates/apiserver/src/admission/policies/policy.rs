@@ -113,13 +113,13 @@ fn compile<E>(spec: &Value, sink: &mut Sink<'_, E>) -> Result<Body, E> {
     }
     for (index, raw) in list("variables") {
         let path = format!("spec.variables[{index}].expression");
-        let names = Names { params, variables: Some(&body.variables), purpose: Purpose::Variable };
+        let names = Names { params, variables: Some(&body.variables), purpose: Purpose::Variable, known: None };
         let compiled = take(path, &text(&raw, "expression"), names)?;
         body.variables.push((text(&raw, "name"), compiled));
     }
     let variables = body.variables.clone();
     let variables = (!variables.is_empty()).then_some(&variables[..]);
-    let names = |purpose| Names { params, variables, purpose };
+    let names = |purpose| Names { params, variables, purpose, known: None };
     for (index, raw) in list("validations") {
         let path = |field: &str| format!("spec.validations[{index}].{field}");
         let filled = |field: &str| Some(text(&raw, field).trim().to_owned()).filter(|text| !text.is_empty());
