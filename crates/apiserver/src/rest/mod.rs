@@ -25,6 +25,7 @@ mod route;
 mod scale;
 mod scope;
 mod selector;
+mod signals;
 mod splice;
 mod storage;
 mod stored;

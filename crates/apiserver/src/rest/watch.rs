@@ -1,6 +1,11 @@
 //! Watching objects: a stream of events, in the order of the commits, without gaps.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderValue, Response, header::CONTENT_TYPE};
@@ -8,7 +13,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use rand::Rng;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use windlass_schema::protobuf;
 use windlass_store::{Entry, Event, Revision, Snapshot, Watch, WatchError};
 
@@ -17,6 +22,7 @@ use super::{
     options::ListOptions,
     render,
     scope::Scope,
+    signals::{Signal, Signals},
     splice::with_version,
     storage::{decode, decode_all, decode_at, prefix},
     versions::is_stored_as_shown,
@@ -35,6 +41,8 @@ const TIMEOUT_MIN: Duration = Duration::from_secs(30 * 60);
 const FRAME_BYTES: usize = 96;
 /// How many events are sent in one piece.
 const BATCH_MAX: usize = 256;
+/// After how many pieces of events a watch looks at what else there is.
+const TURNS_PER_SIGNAL: u32 = 32;
 
 /// Answers a GET of a collection with `watch`.
 pub(crate) async fn watch(scope: &Arc<Scope>) -> Result<Response<Body>, ApiError> {
@@ -70,12 +78,19 @@ struct Stream {
     pending: VecDeque<Bytes>,
     /// The kind as it is served now; a definition may change while the watch goes on.
     kind: Served,
-    changes: tokio::sync::watch::Receiver<u64>,
     /// Whether no table with headings was sent yet.
     first: bool,
     deadline: Instant,
     next_bookmark: Instant,
+    signals: Signals,
+    turns: u32,
     is_over: bool,
+}
+
+/// Why a watch goes on.
+enum Cause {
+    Event(Result<Arc<Event>, WatchError>),
+    Signal(Signal),
 }
 
 impl Stream {
@@ -103,16 +118,18 @@ impl Stream {
             Some(seconds) => Duration::from_secs(seconds),
             None => TIMEOUT_MIN.mul_f64(1.0 + rand::rng().random::<f64>()),
         };
+        let (deadline, next_bookmark) = (now + timeout, now + BOOKMARK_INTERVAL);
         Self {
             scope: Arc::clone(scope),
             kind: scope.kind.clone(),
-            changes: scope.api.registry().changes(),
             options,
             watch,
             pending: VecDeque::new(),
             first: true,
-            deadline: now + timeout,
-            next_bookmark: now + BOOKMARK_INTERVAL,
+            deadline,
+            next_bookmark,
+            signals: Signals::new(&scope.api, deadline.min(next_bookmark)),
+            turns: 0,
             is_over: false,
         }
     }
@@ -157,21 +174,40 @@ impl Stream {
     /// The next piece of the stream; `None` when it is over.
     async fn chunk(&mut self) -> Option<Bytes> {
         while self.pending.is_empty() && !self.is_over {
-            let scope = Arc::clone(&self.scope);
-            tokio::select! {
-                event = self.watch.next() => self.take(event).await,
-                () = sleep_until(self.next_bookmark) => self.add_bookmark(),
-                () = sleep_until(self.deadline) => {
-                    self.add_bookmark();
-                    self.is_over = true;
-                }
-                Ok(()) = self.changes.changed() => self.follow_kind(),
-                () = scope.api.shutdown().cancelled() => self.is_over = true,
+            match std::future::poll_fn(|context| self.poll_cause(context)).await {
+                Cause::Event(event) => self.take(event).await,
+                Cause::Signal(Signal::Alarm) => self.ring(),
+                Cause::Signal(Signal::Kinds) => self.follow_kind(),
+                Cause::Signal(Signal::Shutdown) => self.is_over = true,
             }
+        }
+        if self.pending.len() == 1 {
+            return self.pending.pop_front();
         }
         let mut chunk = BytesMut::with_capacity(self.pending.iter().map(Bytes::len).sum());
         self.pending.drain(..).for_each(|frame| chunk.put(frame));
         (!chunk.is_empty()).then(|| chunk.freeze())
+    }
+
+    /// Events come first, but however many there are, the rest gets its turn.
+    fn poll_cause(&mut self, context: &mut Context<'_>) -> Poll<Cause> {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(TURNS_PER_SIGNAL)
+            && let Poll::Ready(signal) = self.signals.poll(context)
+        {
+            return Poll::Ready(Cause::Signal(signal));
+        }
+        if let Poll::Ready(event) = self.watch.poll_next(context) {
+            return Poll::Ready(Cause::Event(event));
+        }
+        self.signals.poll(context).map(Cause::Signal)
+    }
+
+    /// Sends a bookmark, and sets the alarm for what comes next.
+    fn ring(&mut self) {
+        self.add_bookmark();
+        self.is_over |= Instant::now() >= self.deadline;
+        self.signals.set_alarm(self.deadline.min(self.next_bookmark));
     }
 
     async fn take(&mut self, event: Result<Arc<Event>, WatchError>) {
