@@ -119,7 +119,7 @@ async fn authorized(
     audit::annotate("authorization.k8s.io/decision", if allowed.is_ok() { "allow" } else { "forbid" });
     audit::annotate("authorization.k8s.io/reason", "");
     allowed?;
-    if let Some(remote) = api.remotes().of_path(&info.path) {
+    if let Some(remote) = api.remotes().of_path(&info.path).or_else(|| api.remotes().of_document(&info.path)) {
         return api.extensions().forward(&remote, &user, request).await;
     }
     match info.resource {
@@ -136,11 +136,11 @@ fn outside(api: &Api, info: &RequestInfo, headers: &HeaderMap) -> Result<Respons
     if let Some(response) = api.system().respond(&info.path, &info.query, api.auth(), api.store()) {
         return Ok(response.map(full));
     }
-    let catalog = api.registry().catalog();
-    if let Some(result) = api.discovery().respond(&info.path, headers, (&catalog, &api.remotes().all()), api.config()) {
+    let (catalog, remotes) = (api.registry().catalog(), api.remotes().all());
+    if let Some(result) = api.discovery().respond(&info.path, headers, (&catalog, &remotes), api.config()) {
         return result;
     }
-    if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, &catalog) {
+    if let Some(result) = api.openapi().respond(&info.path, &info.query, headers, (&catalog, &remotes)) {
         return result;
     }
     match info.path.as_str() {

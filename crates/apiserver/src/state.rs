@@ -143,21 +143,22 @@ impl Api {
             Arc::clone(&webhooks),
             config.plugins.clone(),
         );
-        let extensions = Arc::new(Extensions::new(store.clone(), config.front_proxy.clone()));
+        let shutdown = CancellationToken::new();
+        let extensions = Extensions::new(store.clone(), config.front_proxy.clone(), shutdown.clone());
         Self(Arc::new(Inner {
             store,
             registry,
             auth,
             admission,
             webhooks,
-            extensions,
+            extensions: Arc::new(extensions),
             remotes: Arc::default(),
             system: System::default(),
             discovery: Discovery::default(),
             openapi: OpenApi::default(),
             flows,
             config,
-            shutdown: CancellationToken::new(),
+            shutdown,
             allocation: Arc::default(),
             quota_turns: std::array::from_fn(|_| Mutex::default()),
         }))

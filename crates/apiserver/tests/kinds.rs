@@ -39,6 +39,7 @@ async fn a_pod_is_bound_once_and_ends_with_grace() {
     );
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
     world.post(&format!("{PODS}/p/binding"), &binding).await.expect(201);
+    assert_eq!(world.get(&format!("{PODS}/p")).await.expect(200)["metadata"]["generation"], 1);
     world.post(&format!("{PODS}/p/binding"), &binding).await.expect(409);
     let bound = world.get(&format!("{PODS}/p")).await.expect(200);
     assert_eq!(bound["spec"]["nodeName"], "n");

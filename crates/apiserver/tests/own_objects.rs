@@ -5,6 +5,7 @@
 mod world;
 
 use serde_json::{Value, json};
+use windlass_apiserver::system::Component;
 use world::{Events, World};
 
 const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
@@ -147,4 +148,32 @@ async fn options_that_are_refused_are_named_by_their_verb() {
         kind(world.patch(&format!("{maps}/a?dryRun=No"), "merge-patch+json", &map).await.expect(422)),
         "PatchOptions"
     );
+}
+
+#[tokio::test]
+async fn the_parts_of_the_control_plane_tell_how_they_are() {
+    const PATH: &str = "/api/v1/componentstatuses";
+    let world = World::new().await;
+    let _running = world.api.system().components.begin(Component::Scheduler);
+    let answer = world.get(PATH).await;
+    assert_eq!(answer.header("warning"), Some("299 - \"v1 ComponentStatus is deprecated in v1.19+\""));
+    let list = answer.expect(200);
+    assert_eq!((&list["kind"], &list["metadata"]), (&json!("ComponentStatusList"), &json!({})));
+    let absent = json!({"type": "Healthy", "status": "False", "message": "this cluster runs no controller-manager"});
+    let well = json!({"type": "Healthy", "status": "True", "message": "ok"});
+    let row = |name: &str, condition: &Value| json!({"metadata": {"name": name}, "conditions": [condition]});
+    let expected = json!([row("controller-manager", &absent), row("scheduler", &well), row("etcd-0", &well)]);
+    assert_eq!(list["items"], expected);
+
+    let one = world.get(&format!("{PATH}/scheduler")).await.expect(200);
+    assert_eq!((&one["kind"], &one["conditions"]), (&json!("ComponentStatus"), &json!([well])));
+    let gone = world.get(&format!("{PATH}/none")).await.expect(404);
+    assert_eq!(gone["message"], "componentstatus \"none\" not found");
+    let chosen = world.get(&format!("{PATH}?fieldSelector=metadata.name%3Detcd-0")).await.expect(200);
+    assert_eq!(chosen["items"], json!([row("etcd-0", &well)]));
+    let none = world.get(&format!("{PATH}?labelSelector=app%3Dx")).await.expect(200);
+    assert_eq!(none["items"], json!([]));
+    let table = world.get_as(PATH, "application/json;as=Table;v=v1;g=meta.k8s.io").await.expect(200);
+    assert_eq!(table["rows"][1]["cells"], json!(["scheduler", "Healthy", "ok", ""]));
+    world.post(PATH, &json!({"metadata": {"name": "x"}})).await.expect(405);
 }

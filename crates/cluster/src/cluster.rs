@@ -9,8 +9,9 @@ use windlass_apiserver::audit::{AuditLog, Policy};
 use windlass_apiserver::auth::{Auth, ISSUER_DEFAULT, SigningKey, TokenIssuer, User};
 use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
+use windlass_apiserver::system::{Component, Running};
 use windlass_apiserver::{AddressRange, Api, Config, FrontProxy};
-use windlass_controllers::{Controllers, Set};
+use windlass_controllers::{Controllers, Name, Set};
 use windlass_node::{Capabilities, Node};
 use windlass_store::Store;
 
@@ -190,8 +191,21 @@ impl Cluster {
         }
         let client = self.client_of(User::master("system:kube-controller-manager"));
         let controllers = Controllers::new(client, set).clock(config.clock.clone()).root_ca(self.pki.authority.clone());
-        let stop = self.controllers.token();
-        self.controllers.spawn("controllers", controllers.run(stop));
+        let (stop, running) = (self.controllers.token(), self.components(config));
+        self.controllers.spawn("controllers", async move {
+            let ended = controllers.run(stop).await;
+            drop(running);
+            ended
+        });
+    }
+
+    /// Says that the parts run that the controllers stand for.
+    fn components(&self, config: &ClusterConfig) -> Vec<Running> {
+        let has_scheduler = config.controllers().has(Name::Scheduler);
+        let has_others = config.controllers().without(Name::Scheduler) != Set::none();
+        let parts = [(Component::Scheduler, has_scheduler), (Component::ControllerManager, has_others)];
+        let components = &self.api.system().components;
+        parts.into_iter().filter(|(_, runs)| *runs).map(|(part, _)| components.begin(part)).collect()
     }
 
     async fn start_node(&mut self, config: &ClusterConfig, place: &Place, door: &NodeDoor) -> Result<(), StartError> {

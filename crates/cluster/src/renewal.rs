@@ -45,8 +45,10 @@ impl Renewal {
         let pki = Pki::in_directory(&self.directory.pki(), &self.addresses)?;
         self.tls.show(pki.server.certificate.as_bytes(), pki.server.key.as_bytes())?;
         self.api.show_to_extensions(FrontProxy { certificate: pki.front_proxy.certificate, key: pki.front_proxy.key });
-        if self.kubeconfig.identity.certificate != pki.admin.certificate {
+        let known = (&self.kubeconfig.identity.certificate, &self.kubeconfig.authority);
+        if known != (&pki.admin.certificate, &pki.authority) {
             self.kubeconfig.identity = pki.admin;
+            self.kubeconfig.authority = pki.authority;
             let path = self.directory.kubeconfig();
             let text = self.kubeconfig.to_string();
             write_private(&path, text.as_bytes()).map_err(|source| StartError::file(&path, source))?;
@@ -85,12 +87,13 @@ mod tests {
         let before = tls.shown();
 
         // As if they had ended.
-        for name in ["server.crt", "admin.crt"] {
+        for name in ["ca.crt", "server.crt", "admin.crt"] {
             std::fs::remove_file(kept.pki().join(name)).unwrap();
         }
         renewal.renew().unwrap();
         assert_ne!(tls.shown(), before);
         assert_ne!(renewal.kubeconfig.identity.certificate, pki.admin.certificate);
+        assert_ne!(renewal.kubeconfig.authority, pki.authority);
         assert!(std::fs::read_to_string(kept.kubeconfig()).unwrap().contains("127.64.0.1"));
     }
 }

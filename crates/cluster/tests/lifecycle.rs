@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{ComponentStatus, ConfigMap, Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::{Api, ListParams, ObjectMeta, PostParams};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt};
 use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile, StartError, holder};
@@ -199,4 +199,22 @@ async fn shutdown_ends_open_watches() {
     });
     tokio::time::timeout(Duration::from_secs(10), cluster.shutdown()).await.unwrap();
     tokio::time::timeout(Duration::from_secs(10), drained).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn the_parts_that_a_profile_runs_are_healthy() {
+    for (profile, expected) in [
+        (Profile::Bare, vec!["etcd-0"]),
+        (Profile::Gc, vec!["controller-manager", "etcd-0"]),
+        (Profile::Workloads, vec!["controller-manager", "scheduler", "etcd-0"]),
+    ] {
+        let cluster = Cluster::start(ClusterConfig::in_memory(profile)).await.unwrap();
+        let parts: Api<ComponentStatus> = Api::all(cluster.client());
+        let all = parts.list(&ListParams::default()).await.unwrap().items;
+        assert_eq!(all.len(), 3);
+        let is_healthy = |part: &&ComponentStatus| part.conditions.iter().flatten().any(|found| found.status == "True");
+        let healthy: Vec<String> = all.iter().filter(is_healthy).map(ResourceExt::name_any).collect();
+        assert_eq!(healthy, expected, "{profile:?}");
+        cluster.shutdown().await;
+    }
 }

@@ -2,6 +2,7 @@
 
 mod controller_runtime;
 mod differential;
+mod ginkgo;
 mod kube_rs;
 mod kubernetes;
 

@@ -1,16 +1,18 @@
 //! Whether other servers can be reached, told in the status of their APIServices.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_store::{Snapshot, Store, Write};
 
 use super::{
     PREFIX,
-    extension::Extensions,
-    remote::{Remote, Remotes},
+    description::Description,
+    extension::{Extensions, address},
+    remote::{Remote, Remotes, Target},
 };
 use crate::{
     codec::json_bytes,
@@ -20,21 +22,27 @@ use crate::{
 
 /// How often servers are asked whether they are there.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// How often they are asked what their kinds look like.
+const DESCRIPTION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why a server cannot be reached: reason and message of the condition.
 type Absence = (&'static str, String);
 
 /// Keeps `remotes` and the conditions of their APIServices in step with the world, until `stop`.
 pub(crate) async fn keep(store: Store, remotes: Arc<Remotes>, extensions: Arc<Extensions>, stop: CancellationToken) {
+    let mut described = Described::new();
     loop {
         let snapshot = store.snapshot();
         let Ok(mut watch) = store.watch(PREFIX, snapshot.revision()) else { continue };
-        let all = Remote::all(&snapshot);
+        let all = with_known(Remote::all(&snapshot), &remotes.all());
         let idle = all.is_empty();
         // Known at once, so that nobody else answers for them.
-        remotes.set(with_known(all.clone(), &remotes.all()));
+        remotes.set(all.clone());
         let checked = join_all(all.into_iter().map(|remote| check(&snapshot, remote, &extensions))).await;
         remotes.set(checked.iter().map(|(remote, _)| remote.clone()).collect());
+        // Before they are said to be available, so that who waits for that finds their kinds described.
+        let all = checked.iter().map(|(remote, _)| remote.clone()).collect();
+        remotes.set(describe(all, &extensions, &mut described).await);
         report(&store, &checked).await;
         tokio::select! {
             () = stop.cancelled() => return,
@@ -50,6 +58,7 @@ fn with_known(mut all: Vec<Remote>, known: &[Remote]) -> Vec<Remote> {
         let before = known.iter().find(|known| known.name == remote.name && known.target == remote.target);
         if let Some(before) = before {
             remote.resources.clone_from(&before.resources);
+            remote.description.clone_from(&before.description);
             remote.is_available = before.is_available;
         }
     }
@@ -63,9 +72,34 @@ async fn check(snapshot: &Snapshot, mut remote: Remote, extensions: &Extensions)
             remote.is_available = true;
             None
         }
-        Err(absence) => Some(absence),
+        Err(absence) => {
+            remote.resources = None;
+            remote.is_available = false;
+            Some(absence)
+        }
     };
     (remote, absence)
+}
+
+/// When each server was last asked what its kinds look like, by its APIService.
+type Described = HashMap<(String, Target), Instant>;
+
+/// The same with what servers say of their kinds, as far as it is time to ask them.
+async fn describe(mut all: Vec<Remote>, extensions: &Extensions, described: &mut Described) -> Vec<Remote> {
+    let key = |remote: &Remote| (remote.name.clone(), remote.target.clone());
+    described
+        .retain(|known, when| when.elapsed() < DESCRIPTION_INTERVAL && all.iter().any(|remote| key(remote) == *known));
+    let due = all.iter_mut().filter(|remote| remote.is_available && !described.contains_key(&key(remote)));
+    let asked = join_all(due.map(async |remote| {
+        match Description::of(remote, extensions).await {
+            Ok(description) => remote.description = Some(description),
+            Err(why) => tracing::debug!(why, name = remote.name, "a server does not describe its kinds"),
+        }
+        key(remote)
+    }));
+    let asked = asked.await;
+    described.extend(asked.into_iter().map(|key| (key, Instant::now())));
+    all
 }
 
 /// The resources that the server tells of.
@@ -83,8 +117,8 @@ async fn reach(snapshot: &Snapshot, remote: &Remote, extensions: &Extensions) ->
     let path = format!("/apis/{}/{}", remote.group, remote.version);
     let answer = extensions.ask(target, &path).await;
     let mut answer = answer.map_err(|why| {
-        let address = format!("https://{}.{}.svc:{}{path}", target.service, target.namespace, target.port);
-        ("FailedDiscoveryCheck", format!("failing or missing response from {address}: {why}"))
+        let place = address(target, &path);
+        ("FailedDiscoveryCheck", format!("failing or missing response from {place}: {why}"))
     })?;
     match answer["resources"].take() {
         Value::Array(resources) => Ok(resources),

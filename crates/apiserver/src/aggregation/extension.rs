@@ -2,21 +2,29 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
-    header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
+    header::{
+        ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, ETAG, HOST, IF_NONE_MATCH, TE, TRAILER, TRANSFER_ENCODING,
+        UPGRADE,
+    },
 };
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use windlass_store::Store;
 
-use super::remote::{Remote, Target};
+use super::{
+    remote::{Remote, Target},
+    upgrade::Upgrade,
+};
 use crate::{
     ApiError, Body,
     auth::User,
@@ -28,9 +36,12 @@ use crate::{
 const CLIENTS_MAX: usize = 50;
 /// How long a server may take until its answer begins.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-/// The same for the question whether it is there, and the longest answer to that.
-const CHECK_TIME_MAX: Duration = Duration::from_secs(5);
-const CHECK_BYTES_MAX: usize = 4 << 20;
+/// The same for a question of this server's own, and the longest answer to that.
+const QUESTION_TIME_MAX: Duration = Duration::from_secs(5);
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// How many connections may go on in another protocol at once, and when to try again beyond that.
+const UPGRADES_MAX: usize = 1_024;
+const UPGRADE_RETRY_SECONDS: u32 = 10;
 /// What belongs to a connection, and what tells who asks: both are made anew.
 const OWN_HEADERS: [HeaderName; 8] =
     [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, HOST, AUTHORIZATION, CONTENT_LENGTH];
@@ -57,12 +68,24 @@ pub(crate) struct Extensions {
     store: Store,
     identity: RwLock<Option<FrontProxy>>,
     clients: Mutex<HashMap<Target, Connections>>,
+    upgrades: Arc<Semaphore>,
+    stop: CancellationToken,
+}
+
+/// What a server said to a question.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// The same as the last time.
+    Same,
+    /// A document, with the tag that it may be known by.
+    Document(Value, Option<HeaderValue>),
 }
 
 impl Extensions {
-    /// A client that shows `identity`.
-    pub(crate) fn new(store: Store, identity: Option<FrontProxy>) -> Self {
-        Self { store, identity: RwLock::new(identity), clients: Mutex::default() }
+    /// A client that shows `identity`; connections that go on in another protocol end with `stop`.
+    pub(crate) fn new(store: Store, identity: Option<FrontProxy>, stop: CancellationToken) -> Self {
+        let upgrades = Arc::new(Semaphore::new(UPGRADES_MAX));
+        Self { store, identity: RwLock::new(identity), clients: Mutex::default(), upgrades, stop }
     }
 
     /// Shows another identity from now on.
@@ -76,52 +99,78 @@ impl Extensions {
         &self,
         remote: &Remote,
         user: &User,
-        request: Request<Body>,
+        mut request: Request<Body>,
     ) -> Result<Response<Body>, ApiError> {
         if !remote.is_available {
             return Err(ApiError::unavailable("service unavailable"));
         }
+        let upgrade = Upgrade::wished(&mut request);
+        let permit = upgrade.is_some().then(|| Arc::clone(&self.upgrades).try_acquire_owned()).transpose();
+        let permit = permit.map_err(|_| {
+            ApiError::too_many_requests(
+                "too many connections are in use; please try again later",
+                UPGRADE_RETRY_SECONDS,
+            )
+        })?;
         let (parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let mut passed = Request::builder().method(parts.method).uri(uri(&remote.target, path)?);
         if let Some(headers) = passed.headers_mut() {
             *headers = told(parts.headers, user);
+            upgrade.iter().for_each(|upgrade| upgrade.say(headers));
         }
         let passed = passed.body(Full::new(read(body).await?)).map_err(ApiError::internal)?;
         let response = self.send(&remote.target, passed, ANSWER_TIME_MAX).await;
-        let response =
+        let mut response =
             response.map_err(|why| ApiError::unavailable(format!("error trying to reach service: {why}")))?;
-        let (mut parts, body) = response.into_parts();
-        for name in [CONNECTION, TRANSFER_ENCODING] {
-            parts.headers.remove(name);
+        match (upgrade, permit) {
+            (Some(upgrade), Some(permit)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                upgrade.join(&mut response, permit, self.stop.clone());
+            }
+            _ => drop(response.headers_mut().remove(CONNECTION)),
         }
+        let (mut parts, body) = response.into_parts();
+        parts.headers.remove(TRANSFER_ENCODING);
         Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
     }
 
     /// What the server says at a path, as a user of its own who may look at everything.
     pub(super) async fn ask(&self, target: &Target, path: &str) -> Result<Value, String> {
+        match self.ask_again(target, path, None).await? {
+            Told::Document(document, _) => Ok(document),
+            Told::Same => Err("nothing was known that could be the same".to_owned()),
+        }
+    }
+
+    /// The same, unless it is what was told under the tag `known`.
+    pub(super) async fn ask_again(
+        &self,
+        target: &Target,
+        path: &str,
+        known: Option<&HeaderValue>,
+    ) -> Result<Told, String> {
         let asker = User::master("system:kube-aggregator");
         let mut request = Request::get(uri(target, path).map_err(|error| error.message)?);
         if let Some(headers) = request.headers_mut() {
             *headers = told(HeaderMap::new(), &asker);
-            headers.insert("accept", HeaderValue::from_static("application/json"));
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            headers.extend(known.map(|tag| (IF_NONE_MATCH, tag.clone())));
         }
         let request = request.body(Full::default()).map_err(|error| error.to_string())?;
-        let response = self.send(target, request, CHECK_TIME_MAX).await?;
+        let response = self.send(target, request, QUESTION_TIME_MAX).await?;
         let status = response.status();
-        if !status.is_success() {
-            return Err(format!(
-                "bad status from https://{}.{}.svc:{}{path}: {}",
-                target.service,
-                target.namespace,
-                target.port,
-                status.as_u16()
-            ));
+        if status == StatusCode::NOT_MODIFIED && known.is_some() {
+            return Ok(Told::Same);
         }
-        let body = Limited::new(response.into_body(), CHECK_BYTES_MAX).collect();
-        let body = tokio::time::timeout(CHECK_TIME_MAX, body).await.map_err(|_| "timed out".to_owned())?;
+        if !status.is_success() {
+            return Err(format!("bad status from {}: {}", address(target, path), status.as_u16()));
+        }
+        let tag = response.headers().get(ETAG).cloned();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
+        let body = tokio::time::timeout(QUESTION_TIME_MAX, body).await.map_err(|_| "timed out".to_owned())?;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
-        serde_json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))
+        let document = serde_json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))?;
+        Ok(Told::Document(document, tag))
     }
 
     async fn send(
@@ -156,8 +205,13 @@ impl Extensions {
     }
 }
 
+/// The address of a path of a server.
+pub(super) fn address(target: &Target, path: &str) -> String {
+    format!("https://{}.{}.svc:{}{path}", target.service, target.namespace, target.port)
+}
+
 fn uri(target: &Target, path: &str) -> Result<Uri, ApiError> {
-    let text = format!("https://{}.{}.svc:{}{path}", target.service, target.namespace, target.port);
+    let text = address(target, path);
     text.parse().map_err(|_| ApiError::internal(format!("{text:?} is no address")))
 }
 

@@ -1,9 +1,11 @@
 //! APIServices: which server answers for a group and version.
 
 mod availability;
+mod description;
 mod extension;
 mod local;
 mod remote;
+mod upgrade;
 
 pub(crate) use availability::keep as keep_remote;
 pub(crate) use extension::Extensions;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_store::Snapshot;
 
-use super::PREFIX;
+use super::{PREFIX, description::Description};
 
 /// A group and version that another server answers for.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub(crate) struct Remote {
     pub(crate) priorities: (i64, i64),
     /// What the server said of its resources when it was last asked; none before it was.
     pub(crate) resources: Option<Arc<Vec<Value>>>,
+    /// What the server said of its kinds when it was last asked; none before it was.
+    pub(crate) description: Option<Arc<Description>>,
     /// Whether it can be reached.
     pub(crate) is_available: bool,
 }
@@ -78,8 +80,20 @@ impl Remote {
             },
             priorities: (spec.group_priority_minimum, spec.version_priority),
             resources: None,
+            description: None,
             is_available: false,
         })
+    }
+
+    /// The address of its OpenAPI document of this name, if it has one.
+    pub(crate) fn document(&self, name: &str) -> Option<&str> {
+        let description = self.description.as_ref().filter(|_| name == self.document_name())?;
+        description.document.as_deref()
+    }
+
+    /// The name of its OpenAPI document.
+    pub(crate) fn document_name(&self) -> String {
+        format!("apis/{}/{}", self.group, self.version)
     }
 
     /// All of them, preferred ones first.
@@ -116,6 +130,13 @@ impl Remotes {
             return None;
         };
         all.iter().find(|remote| remote.group == group && remote.version == version).cloned()
+    }
+
+    /// Who has the OpenAPI document at a path; `None` if this server does itself.
+    pub(crate) fn of_document(&self, path: &str) -> Option<Remote> {
+        let name = path.strip_prefix("/openapi/v3/")?;
+        let all = self.all();
+        all.iter().find(|remote| remote.document(name).is_some()).cloned()
     }
 
     /// Replaces what is known; nothing happens if it is known already.

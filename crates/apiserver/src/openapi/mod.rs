@@ -1,8 +1,10 @@
 //! OpenAPI: what objects look like and what can be done with them, in the versions that clients read.
 
 mod definitions;
+mod language;
 mod operation;
 mod protobuf;
+mod remote;
 #[cfg(test)]
 mod tests;
 mod v2;
@@ -21,6 +23,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     ApiError,
+    aggregation::Remote,
     codec::{Body, Prepared, json_bytes},
     discovery::groups,
     query::Query,
@@ -32,13 +35,30 @@ use crate::{
 pub(crate) struct OpenApi {
     documents: Mutex<HashMap<String, Arc<Document>>>,
     whole: Mutex<Option<Whole>>,
-    index: Mutex<Option<(Arc<Catalog>, Arc<Prepared>)>>,
+    index: Mutex<Option<(Origin, Arc<Prepared>)>>,
+}
+
+/// The kinds that this server answers for, and what others said of theirs.
+type Sources<'a> = (&'a Arc<Catalog>, &'a Arc<Vec<Remote>>);
+
+/// What a document was made from.
+#[derive(Clone, Debug)]
+struct Origin(Arc<Catalog>, Arc<Vec<Remote>>);
+
+impl Origin {
+    fn of((catalog, remotes): Sources<'_>) -> Self {
+        Self(Arc::clone(catalog), Arc::clone(remotes))
+    }
+
+    fn is(&self, (catalog, remotes): Sources<'_>) -> bool {
+        Arc::ptr_eq(&self.0, catalog) && Arc::ptr_eq(&self.1, remotes)
+    }
 }
 
 /// The document of everything, in both of its forms.
 #[derive(Clone, Debug)]
 struct Whole {
-    made_from: Arc<Catalog>,
+    made_from: Origin,
     json: Arc<Prepared>,
     protobuf: Arc<Prepared>,
 }
@@ -73,7 +93,7 @@ impl OpenApi {
         path: &str,
         query: &Query,
         headers: &HeaderMap,
-        catalog: &Arc<Catalog>,
+        sources: Sources<'_>,
     ) -> Option<Result<Response<Body>, ApiError>> {
         let rest = path.trim_end_matches('/').strip_prefix("/openapi/")?;
         let binary: &[&str] = match rest {
@@ -86,24 +106,25 @@ impl OpenApi {
             return Some(Err(ApiError::not_acceptable(&["application/json"])));
         };
         Some(match (rest, form) {
-            ("v2", Form::Protobuf) => Ok(self.whole(catalog).protobuf.respond(headers)),
-            ("v2", Form::Json) => Ok(self.whole(catalog).json.respond(headers)),
-            ("v3", _) => Ok(self.index(catalog).respond(headers)),
-            (rest, form) => match rest.strip_prefix("v3/").and_then(|name| self.document(name, catalog)) {
+            ("v2", Form::Protobuf) => Ok(self.whole(sources).protobuf.respond(headers)),
+            ("v2", Form::Json) => Ok(self.whole(sources).json.respond(headers)),
+            ("v3", _) => Ok(self.index(sources).respond(headers)),
+            (rest, form) => match rest.strip_prefix("v3/").and_then(|name| self.document(name, sources.0)) {
                 Some(document) => Ok(versioned(&document, form, path, (query, headers))),
                 None => Err(ApiError::no_such_path()),
             },
         })
     }
 
-    fn whole(&self, catalog: &Arc<Catalog>) -> Whole {
+    fn whole(&self, sources: Sources<'_>) -> Whole {
         let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = whole.as_ref().filter(|known| Arc::ptr_eq(&known.made_from, catalog)) {
+        if let Some(known) = whole.as_ref().filter(|known| known.made_from.is(sources)) {
             return known.clone();
         }
-        let document = v2::document(catalog);
+        let mut document = v2::document(sources.0);
+        remote::add_paths(&mut document, sources.1);
         let made = Whole {
-            made_from: Arc::clone(catalog),
+            made_from: Origin::of(sources),
             json: Prepared::new(json_bytes(&document), "application/json"),
             protobuf: Prepared::new(protobuf::encode_v2(&document), protobuf::CONTENT_TYPE_V2),
         };
@@ -111,21 +132,22 @@ impl OpenApi {
     }
 
     /// The list of documents, each with the hash of its content in its address.
-    fn index(&self, catalog: &Arc<Catalog>) -> Arc<Prepared> {
+    fn index(&self, sources: Sources<'_>) -> Arc<Prepared> {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = index.as_ref().filter(|(made_from, _)| Arc::ptr_eq(made_from, catalog)) {
+        if let Some((_, known)) = index.as_ref().filter(|(made_from, _)| made_from.is(sources)) {
             return Arc::clone(known);
         }
-        let paths: Map<String, Value> = names(catalog)
+        let mut paths: Map<String, Value> = names(sources.0)
             .into_iter()
             .filter_map(|name| {
-                let document = self.document(&name, catalog)?;
+                let document = self.document(&name, sources.0)?;
                 let address = format!("/openapi/v3/{name}?hash={}", document.answer.hash());
                 Some((name, json!({"serverRelativeURL": address})))
             })
             .collect();
+        remote::add_names(&mut paths, sources.1);
         let made = Prepared::new(json_bytes(&json!({"paths": paths})), "application/json");
-        *index = Some((Arc::clone(catalog), Arc::clone(&made)));
+        *index = Some((Origin::of(sources), Arc::clone(&made)));
         made
     }
 

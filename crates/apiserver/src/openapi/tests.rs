@@ -7,7 +7,8 @@ use crate::registry::Registry;
 
 async fn get(openapi: &OpenApi, registry: &Registry, address: &str) -> (Response<()>, Value) {
     let (path, text) = address.split_once('?').unwrap_or((address, ""));
-    let response = openapi.respond(path, &Query::parse(Some(text)), &HeaderMap::new(), &registry.catalog());
+    let response =
+        openapi.respond(path, &Query::parse(Some(text)), &HeaderMap::new(), (&registry.catalog(), &Arc::default()));
     let (parts, body) = response.unwrap().unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let value = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
@@ -97,11 +98,12 @@ async fn documents_are_kept_while_they_are_true() {
 fn other_forms_and_paths_are_refused() {
     let (openapi, registry) = (OpenApi::default(), Registry::new());
     let catalog = registry.catalog();
-    assert!(openapi.respond("/apis", &Query::default(), &HeaderMap::new(), &catalog).is_none());
-    let missing = openapi.respond("/openapi/v3/apis/none/v1", &Query::default(), &HeaderMap::new(), &catalog);
+    assert!(openapi.respond("/apis", &Query::default(), &HeaderMap::new(), (&catalog, &Arc::default())).is_none());
+    let missing =
+        openapi.respond("/openapi/v3/apis/none/v1", &Query::default(), &HeaderMap::new(), (&catalog, &Arc::default()));
     assert_eq!(missing.unwrap().unwrap_err().code, 404);
     let headers: HeaderMap = [(ACCEPT, HeaderValue::from_static("application/octet-stream"))].into_iter().collect();
-    let refused = openapi.respond("/openapi/v2", &Query::default(), &headers, &catalog);
+    let refused = openapi.respond("/openapi/v2", &Query::default(), &headers, (&catalog, &Arc::default()));
     assert_eq!(refused.unwrap().unwrap_err().code, 406);
 }
 
@@ -110,7 +112,9 @@ async fn documents_have_a_form_in_protobuf() {
     let (openapi, registry) = (OpenApi::default(), Registry::new());
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static(protobuf::ACCEPTED_V3[0]));
-    let ask = |path: &str| openapi.respond(path, &Query::parse(None), &headers, &registry.catalog()).unwrap();
+    let ask = |path: &str| {
+        openapi.respond(path, &Query::parse(None), &headers, (&registry.catalog(), &Arc::default())).unwrap()
+    };
     let response = ask("/openapi/v3/apis/apps/v1").unwrap();
     assert_eq!(response.headers()["content-type"], protobuf::CONTENT_TYPE_V3);
     let body = response.into_body().collect().await.unwrap().to_bytes();

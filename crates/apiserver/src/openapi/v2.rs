@@ -5,7 +5,8 @@ use windlass_schema::KUBERNETES_VERSION;
 
 use super::{
     definitions,
-    operation::{Operation, PathItem, paths},
+    language::Language,
+    operation::{Operation, paths},
     v3::tag,
 };
 use crate::registry::Catalog;
@@ -13,12 +14,14 @@ use crate::registry::Catalog;
 /// What the older language does not have, or means otherwise.
 const UNKNOWN_WORDS: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "nullable", "x-kubernetes-validations"];
 
+const LANGUAGE: Language = Language { parameter, operation };
+
 /// The document of everything that is served.
 pub(super) fn document(catalog: &Catalog) -> Value {
     let mut all = Map::new();
     for kind in catalog.kinds() {
         for item in paths(kind) {
-            all.insert(item.path.clone(), path_item(&item));
+            all.insert(item.path.clone(), item.write(&LANGUAGE));
         }
     }
     let definitions: Map<String, Value> = definitions::collect(catalog.kinds())
@@ -89,22 +92,8 @@ fn single_reference(members: &Map<String, Value>) -> Option<&str> {
     }
 }
 
-fn path_item(item: &PathItem) -> Value {
-    let mut parameters: Vec<Value> = item
-        .names
-        .iter()
-        .map(|name| json!({"in": "path", "name": name, "required": true, "type": "string", "uniqueItems": true}))
-        .collect();
-    parameters.push(query("pretty", "string"));
-    let mut value = json!({"parameters": parameters});
-    for operation in &item.operations {
-        value[operation.method] = self::operation(operation);
-    }
-    value
-}
-
-fn query(name: &str, kind: &str) -> Value {
-    json!({"in": "query", "name": name, "type": kind, "uniqueItems": true})
+fn parameter(place: &str, name: &str, kind: &str) -> Value {
+    json!({"in": place, "name": name, "type": kind, "uniqueItems": true})
 }
 
 fn operation(operation: &Operation) -> Value {
@@ -118,14 +107,15 @@ fn operation(operation: &Operation) -> Value {
         .map(|(code, text)| ((*code).to_owned(), json!({"description": text, "schema": schema})))
         .collect();
     responses.insert("401".into(), json!({"description": "Unauthorized"}));
-    let mut parameters: Vec<Value> = operation.parameters.iter().map(|(name, kind)| query(name, kind)).collect();
+    let mut parameters: Vec<Value> =
+        operation.parameters.iter().map(|(name, kind)| parameter("query", name, kind)).collect();
     let mut consumes: &[&str] = &["*/*"];
     if let Some(body) = &operation.body {
-        let mut parameter = json!({"in": "body", "name": "body", "schema": reference(&body.definition)});
+        let mut whole = json!({"in": "body", "name": "body", "schema": reference(&body.definition)});
         if body.required {
-            parameter["required"] = true.into();
+            whole["required"] = true.into();
         }
-        parameters.insert(0, parameter);
+        parameters.insert(0, whole);
         consumes = body.media_types;
     }
     json!({

@@ -5,18 +5,21 @@ use windlass_schema::KUBERNETES_VERSION;
 
 use super::{
     definitions,
-    operation::{Operation, PathItem, paths},
+    language::Language,
+    operation::{Operation, paths},
 };
 use crate::registry::Served;
 
 const REFERENCE: &str = "#/components/schemas/";
+
+const LANGUAGE: Language = Language { parameter, operation };
 
 /// The document of a group and version.
 pub(super) fn document(kinds: &[&Served]) -> String {
     let mut all = Map::new();
     for kind in kinds {
         for item in paths(kind) {
-            all.insert(item.path.clone(), path_item(&item));
+            all.insert(item.path.clone(), item.write(&LANGUAGE));
         }
     }
     let schemas: Vec<String> = definitions::collect(kinds.iter().copied())
@@ -42,22 +45,8 @@ pub(super) fn empty_document(path: &str) -> String {
     .to_string()
 }
 
-fn path_item(item: &PathItem) -> Value {
-    let mut parameters: Vec<Value> = item
-        .names
-        .iter()
-        .map(|name| json!({"in": "path", "name": name, "required": true, "schema": {"type": "string", "uniqueItems": true}}))
-        .collect();
-    parameters.push(query("pretty", "string"));
-    let mut value = json!({"parameters": parameters});
-    for operation in &item.operations {
-        value[operation.method] = self::operation(operation);
-    }
-    value
-}
-
-fn query(name: &str, kind: &str) -> Value {
-    json!({"in": "query", "name": name, "schema": {"type": kind, "uniqueItems": true}})
+fn parameter(place: &str, name: &str, kind: &str) -> Value {
+    json!({"in": place, "name": name, "schema": {"type": kind, "uniqueItems": true}})
 }
 
 fn operation(operation: &Operation) -> Value {
@@ -84,7 +73,7 @@ fn operation(operation: &Operation) -> Value {
         "x-kubernetes-group-version-kind": {"group": group, "kind": kind, "version": version},
     });
     if !operation.parameters.is_empty() {
-        value["parameters"] = operation.parameters.iter().map(|(name, kind)| query(name, kind)).collect();
+        value["parameters"] = operation.parameters.iter().map(|(name, kind)| parameter("query", name, kind)).collect();
     }
     if let Some(body) = &operation.body {
         let content: Map<String, Value> = body

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
-use windlass_store::{CommitError, Write};
+use windlass_store::{CommitError, Revision, Write};
 
 use super::{
     deletion::{Deletion, decide},
@@ -108,8 +108,9 @@ async fn admit(scope: &Scope, name: &str, options: &DeleteOptions, live: Value) 
 /// `None` if the object changed in between.
 async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) -> Result<Option<Deleted>, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), live.name());
-    let revision = live.resource_version().parse().map(windlass_store::Revision).map_err(ApiError::internal)?;
-    let (write, mut object, gone) = match decision {
+    let revision = live.resource_version().parse().map(Revision).map_err(ApiError::internal)?;
+    let is_marked = matches!(decision, Deletion::MarkAndRemove(_));
+    let (write, object, gone) = match decision {
         Deletion::Pending => return Ok(Some(Deleted { object: live, gone: false })),
         Deletion::Remove => (Write::delete(key, revision), live, true),
         Deletion::MarkAndRemove(object) if dry_run => return Ok(Some(Deleted { object, gone: true })),
@@ -129,11 +130,23 @@ async fn perform(scope: &Scope, live: Value, decision: Deletion, dry_run: bool) 
     if dry_run {
         return Ok(Some(Deleted { object, gone }));
     }
-    match scope.api.store().commit(vec![write]).await {
+    let committed = scope.api.store().commit(vec![write]).await;
+    ended(committed, Deleted { object, gone }, is_marked)
+}
+
+/// What a delete left after its last write; `None` if the object changed before it.
+fn ended(
+    committed: Result<Revision, CommitError>,
+    mut deleted: Deleted,
+    is_marked: bool,
+) -> Result<Option<Deleted>, ApiError> {
+    match committed {
         Ok(revision) => {
-            object.set_meta("resourceVersion", revision.to_string());
-            Ok(Some(Deleted { object, gone }))
+            deleted.object.set_meta("resourceVersion", revision.to_string());
+            Ok(Some(deleted))
         }
+        // Who sees the mark may remove the object first, and it is gone as it was wished.
+        Err(CommitError::Precondition { actual: None, .. }) if is_marked => Ok(Some(deleted)),
         Err(CommitError::Precondition { .. }) => Ok(None),
         Err(error) => Err(storage::store_error(error)),
     }
@@ -157,4 +170,23 @@ fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> 
         return Err(ApiError::conflict(scope.kind_subject(), live.name(), why));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_others_removed_after_its_mark_is_deleted() {
+        let end = |committed, is_marked| {
+            let deleted = Deleted { object: json!({"metadata": {"name": "a"}}), gone: true };
+            ended(committed, deleted, is_marked).unwrap()
+        };
+        let clash = |actual| Err(CommitError::Precondition { key: "k".to_owned(), actual });
+        assert!(end(Ok(Revision(7)), false).is_some_and(|deleted| deleted.object.resource_version() == "7"));
+        assert!(end(clash(None), true).is_some_and(|deleted| deleted.gone));
+        // Somebody else's change, or a delete that this one has no part in, is looked at again.
+        assert!(end(clash(Some(Revision(8))), true).is_none());
+        assert!(end(clash(None), false).is_none());
+    }
 }

@@ -42,7 +42,9 @@ pub(crate) fn for_update(scope: &Scope, part: Part, object: &mut Value, old: &Va
     }
     object.set_meta("selfLink", Value::Null);
     strategy::prepare_update(&scope.kind, part, object, old);
-    if strategy::rules(&scope.kind).has_generation && strategy::wanted_changed(&scope.kind, object, old) {
+    // A Pod gets its node from the cluster; nobody wants anything else of it than before.
+    let counts = strategy::rules(&scope.kind).has_generation && part != Part::Binding;
+    if counts && strategy::wanted_changed(&scope.kind, object, old) {
         object.set_meta("generation", old.generation() + 1);
     }
     Ok(())

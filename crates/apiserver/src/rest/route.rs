@@ -1,5 +1,7 @@
 //! From the path to the verb: which code answers a request on a resource.
 
+mod component;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, ready};
@@ -99,7 +101,10 @@ fn dispatch(scope: &Arc<Scope>, request: Request<Body>) -> Answer<'_> {
     if scope.kind.plural == "bindings" && scope.kind.group.is_empty() {
         return Box::pin(binding::bind_named(scope, request));
     }
+    let is_component_status = component::is_component_status(&scope.kind.group, &scope.kind.plural);
     match verb {
+        Verb::Get if is_component_status => Box::pin(component::get(scope)),
+        Verb::List if is_component_status => Box::pin(component::list(scope)),
         Verb::Get => Box::pin(get::get(scope)),
         Verb::List => Box::pin(list::list(scope)),
         Verb::Watch => Box::pin(watch::watch(scope)),

@@ -1,5 +1,6 @@
 //! What the server says about itself: health, version, metrics, and the keys that check its tokens.
 
+mod components;
 mod health;
 mod metrics;
 mod version;
@@ -12,6 +13,7 @@ use windlass_store::Store;
 use crate::auth::Auth;
 use crate::query::Query;
 
+pub use components::{Component, Components, Running};
 pub use health::Health;
 pub use metrics::{Metrics, Observation};
 pub use version::RELEASE;
@@ -21,6 +23,8 @@ pub use version::RELEASE;
 pub struct System {
     /// Whether the server is well and ready.
     pub health: Health,
+    /// Which other parts run.
+    pub components: Components,
     /// What it counted.
     pub metrics: Metrics,
 }

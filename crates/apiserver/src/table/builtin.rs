@@ -119,6 +119,7 @@ fn more(group: &str, resource: &str) -> Printer {
             ("Name PolicyName ParamRef Age", security::policy_binding)
         }
         ("apiregistration.k8s.io", "apiservices") => ("Name Service Available Age", security::api_service),
+        ("", "componentstatuses") => ("Name Status Message Error", cluster::component_status),
         (_, "scale") => ("Name Desired:integer Available:integer Age", cluster::scale),
         _ => ("Name Created_At:date", name_and_creation),
     };

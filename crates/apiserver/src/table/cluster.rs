@@ -55,6 +55,18 @@ fn roles(view: &View<'_>) -> String {
     if roles.is_empty() { NONE.to_owned() } else { roles.join(",") }
 }
 
+/// The cells of a ComponentStatus.
+pub(super) fn component_status(view: &View<'_>) -> Vec<Value> {
+    let found = view.list("conditions").iter().find(|condition| text(condition, "type") == "Healthy");
+    let status = match found.map(|condition| text(condition, "status")) {
+        None => "Unknown",
+        Some("True") => "Healthy",
+        Some(_) => "Unhealthy",
+    };
+    let of = |member: &str| found.map_or("", |condition| text(condition, member));
+    vec![view.name().into(), status.into(), of("message").into(), of("error").into()]
+}
+
 /// The cells of a Namespace.
 pub(super) fn namespace(view: &View<'_>) -> Vec<Value> {
     vec![view.name().into(), view.text("status.phase").into(), view.age().into()]

@@ -1,6 +1,8 @@
 //! The authority that signs a cluster's certificates.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
+};
 use time::{Duration, OffsetDateTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -8,7 +10,11 @@ use super::PkiError;
 use super::files::Files;
 use super::identity::{self, CLOCK_SKEW, Identity};
 
+/// How long an authority holds.
 const LIFETIME: Duration = Duration::days(3650);
+/// How long before its end it is renewed: whatever was signed by then, and whoever was told of it together with what was
+/// signed, ends before the old certificate does.
+const RENEWAL: Duration = Duration::days(730);
 
 /// An authority has its name, and the files that it is kept in.
 #[derive(Clone, Copy)]
@@ -31,15 +37,24 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    pub(super) fn load_or_make(files: &Files, names: Names) -> Result<Self, PkiError> {
-        match (files.read(names.certificate)?, files.read(names.key)?) {
-            (Some(certificate), Some(key)) => match Self::load(files, names, certificate, &key)? {
-                Some(authority) => Ok(authority),
-                None => Self::make(files, names),
-            },
+    /// The authority in its files; a new one if there is none. Long before its end it gets a new certificate for the same
+    /// key, so that everything that it signed holds by the old one and by the new one.
+    pub(super) fn load_or_make(files: &Files, names: Names, now: OffsetDateTime) -> Result<Self, PkiError> {
+        let (Some(certificate), Some(key)) = (files.read(names.certificate)?, files.read(names.key)?) else {
             // Without its key an authority is of no use; the certificate is written last.
-            _ => Self::make(files, names),
+            return Self::make(files, names, &KeyPair::generate()?, now);
+        };
+        let key = KeyPair::from_pem(&key).map_err(|error| files.damaged(names.key, &error))?;
+        let der = identity::der_of(&certificate).ok_or_else(|| files.damaged(names.certificate, &"it is not PEM"))?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| files.damaged(names.certificate, &error))?;
+        // A crash between the two writes leaves a key that has signed nothing yet.
+        let is_of_key = parsed.public_key().subject_public_key.data.as_ref() == key.public_key_raw();
+        if !is_of_key || !identity::lasts(&parsed, now + RENEWAL) {
+            return Self::make(files, names, &key, now);
         }
+        let issuer =
+            Issuer::from_ca_cert_pem(&certificate, key).map_err(|error| files.damaged(names.certificate, &error))?;
+        Ok(Authority { der, issuer, certificate })
     }
 
     /// The certificate, in PEM.
@@ -63,39 +78,22 @@ impl Authority {
         Ok(identity)
     }
 
-    /// `None` if it ends soon.
-    fn load(files: &Files, names: Names, certificate: String, key: &str) -> Result<Option<Self>, PkiError> {
-        let der = identity::der_of(&certificate).ok_or_else(|| files.damaged(names.certificate, &"it is not PEM"))?;
-        let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| files.damaged(names.certificate, &error))?;
-        if !identity::lasts(&parsed, OffsetDateTime::now_utc()) {
-            return Ok(None);
-        }
-        let key = KeyPair::from_pem(key).map_err(|error| files.damaged(names.key, &error))?;
-        if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
-            // A crash between the two writes; nothing was signed by the new key yet.
-            return Ok(None);
-        }
-        let issuer =
-            Issuer::from_ca_cert_pem(&certificate, key).map_err(|error| files.damaged(names.certificate, &error))?;
-        Ok(Some(Authority { der, issuer, certificate }))
-    }
-
-    fn make(files: &Files, names: Names) -> Result<Self, PkiError> {
-        let now = OffsetDateTime::now_utc();
+    /// A new certificate for `key`.
+    fn make(files: &Files, names: Names, key: &KeyPair, now: OffsetDateTime) -> Result<Self, PkiError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name = identity::name(names.subject, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         params.not_before = now - CLOCK_SKEW;
         params.not_after = now + LIFETIME;
-        let key = KeyPair::generate()?;
+        // No two certificates of one issuer may have the same number, and that of the key would be.
+        params.serial_number = Some(SerialNumber::from(now.unix_timestamp().unsigned_abs()));
         let key_pem = key.serialize_pem();
-        let made = CertifiedIssuer::self_signed(params, key)?;
+        let made = CertifiedIssuer::self_signed(params, KeyPair::from_pem(&key_pem)?)?;
         files.write(names.key, &key_pem)?;
         files.write(names.certificate, &made.pem())?;
-        let key = KeyPair::from_pem(&key_pem)?;
         let (certificate, der) = (made.pem(), made.der().to_vec());
-        let issuer = Issuer::from_ca_cert_pem(&certificate, key)?;
+        let issuer = Issuer::from_ca_cert_pem(&certificate, KeyPair::from_pem(&key_pem)?)?;
         Ok(Authority { certificate, der, issuer })
     }
 }

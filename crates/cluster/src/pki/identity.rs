@@ -14,7 +14,7 @@ use super::PkiError;
 /// How long certificates hold.
 const LIFETIME: Duration = Duration::days(365);
 /// How long before their end they are renewed.
-pub(super) const RENEWAL: Duration = Duration::days(60);
+const RENEWAL: Duration = Duration::days(60);
 /// Clocks may differ by this much.
 pub(super) const CLOCK_SKEW: Duration = Duration::minutes(5);
 /// The names of the API server inside of every cluster.
@@ -93,13 +93,13 @@ pub(super) fn holds(pem: &str, authority: &[u8], params: &CertificateParams, now
         return false;
     };
     certificate.verify_signature(Some(authority.public_key())).is_ok()
-        && lasts(&certificate, now)
+        && lasts(&certificate, now + RENEWAL)
         && wanted_names(params) == names(&certificate)
 }
 
-/// Whether a certificate does not end soon.
-pub(super) fn lasts(certificate: &X509Certificate<'_>, now: OffsetDateTime) -> bool {
-    certificate.validity().not_after.timestamp() > (now + RENEWAL).unix_timestamp()
+/// Whether a certificate ends after `moment`.
+pub(super) fn lasts(certificate: &X509Certificate<'_>, moment: OffsetDateTime) -> bool {
+    certificate.validity().not_after.timestamp() > moment.unix_timestamp()
 }
 
 pub(super) fn der_of(pem: &str) -> Option<Vec<u8>> {

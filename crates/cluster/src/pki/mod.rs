@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
+use time::OffsetDateTime;
 
 use authority::{Authority, CLUSTER, FRONT_PROXY};
 use files::Files;
@@ -77,10 +78,11 @@ impl Pki {
     }
 
     fn made(files: &Files, addresses: &[IpAddr]) -> Result<Self, PkiError> {
-        let authority = Authority::load_or_make(files, CLUSTER)?;
+        let now = OffsetDateTime::now_utc();
+        let authority = Authority::load_or_make(files, CLUSTER, now)?;
         let server = authority.identity(files, "server", identity::server(addresses)?)?;
         let admin = authority.identity(files, "admin", identity::client("windlass-admin", Some("system:masters"))?)?;
-        let proxies = Authority::load_or_make(files, FRONT_PROXY)?;
+        let proxies = Authority::load_or_make(files, FRONT_PROXY, now)?;
         let front_proxy = proxies.identity(files, "front-proxy-client", identity::client(FRONT_PROXY_NAME, None)?)?;
         Ok(Pki {
             authority: authority.certificate().to_owned(),
@@ -108,6 +110,7 @@ fn token_key(files: &Files) -> Result<Vec<u8>, PkiError> {
 mod tests {
     use super::*;
     use std::fs;
+    use time::Duration;
     use x509_parser::prelude::{FromDer, X509Certificate};
 
     fn address(text: &str) -> Vec<IpAddr> {
@@ -163,14 +166,44 @@ mod tests {
     #[test]
     fn certificates_are_renewed_before_they_end() {
         let params = identity::client("ann", Some("ops")).unwrap();
-        let authority = Authority::load_or_make(&Files::none(), CLUSTER).unwrap();
+        let now = OffsetDateTime::now_utc();
+        let authority = Authority::load_or_make(&Files::none(), CLUSTER, now).unwrap();
         let made = authority.identity(&Files::none(), "ann", params.clone()).unwrap();
         let der = identity::der_of(authority.certificate()).unwrap();
-        let now = time::OffsetDateTime::now_utc();
         assert!(identity::holds(&made.certificate, &der, &params, now));
         assert!(!identity::holds(&made.certificate, &der, &params, now + time::Duration::days(320)));
-        let strange = Authority::load_or_make(&Files::none(), CLUSTER).unwrap();
+        let strange = Authority::load_or_make(&Files::none(), CLUSTER, now).unwrap();
         let strange = identity::der_of(strange.certificate()).unwrap();
         assert!(!identity::holds(&made.certificate, &strange, &params, now));
+    }
+
+    #[test]
+    fn an_authority_is_renewed_long_before_its_end_and_what_it_signed_holds() {
+        let outer = tempfile::tempdir().unwrap();
+        let files = Files::at(outer.path()).unwrap();
+        let now = OffsetDateTime::now_utc();
+        let past = now - Duration::days(3000);
+        let old = Authority::load_or_make(&files, CLUSTER, past).unwrap();
+        let params = identity::client("ann", None).unwrap();
+        let signed = old.identity(&files, "ann", params.clone()).unwrap();
+        let kept = Authority::load_or_make(&files, CLUSTER, past + Duration::days(2900)).unwrap();
+        assert_eq!(kept.certificate(), old.certificate());
+
+        let new = Authority::load_or_make(&files, CLUSTER, now).unwrap();
+        assert_ne!(new.certificate(), old.certificate());
+        assert_eq!(new.identity(&files, "ann", params.clone()).unwrap().certificate, signed.certificate);
+        let later = new.identity(&files, "bob", params.clone()).unwrap();
+        for authority in [&old, &new] {
+            let der = identity::der_of(authority.certificate()).unwrap();
+            assert!(identity::holds(&signed.certificate, &der, &params, now));
+            assert!(identity::holds(&later.certificate, &der, &params, now));
+        }
+        let numbers = [&old, &new].map(|authority| {
+            let der = identity::der_of(authority.certificate()).unwrap();
+            let (_, certificate) = X509Certificate::from_der(&der).unwrap();
+            (certificate.raw_serial_as_string(), certificate.subject().to_string())
+        });
+        assert_ne!(numbers[0].0, numbers[1].0);
+        assert_eq!(numbers[0].1, numbers[1].1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::pods;
@@ -39,6 +39,25 @@ pub(crate) struct Backend<'a> {
     pub(crate) ports: Vec<Port>,
     pub(crate) readiness: Readiness,
     pub(crate) ready: bool,
+}
+
+impl Backend<'_> {
+    /// The name of the node that the Pod is on.
+    pub(crate) fn node_name(&self) -> Option<String> {
+        self.pod.spec.as_ref().and_then(|spec| spec.node_name.clone())
+    }
+
+    /// The Pod, as others refer to it.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        let metadata = &self.pod.metadata;
+        ObjectReference {
+            kind: Some("Pod".to_owned()),
+            name: metadata.name.clone(),
+            namespace: metadata.namespace.clone(),
+            uid: metadata.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
 }
 
 /// Whether the Service is one that this controller keeps endpoints for.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort as SubsetPort, Endpoints, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
@@ -10,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use windlass_runtime::{Action, Attempt, Controller, Error, Informer, Manager, ObjectKey, Process};
 
-use super::slices::{Changes, MANAGED_BY, SERVICE_NAME};
+use super::slices::{self, Changes, MANAGED_BY, SERVICE_NAME};
 use crate::actor::{Actor, namespace_leaves};
 use crate::owners;
 
@@ -57,36 +56,13 @@ impl Process for Mirror {
     async fn process(&self, key: &ObjectKey, _: &Attempt) -> Result<Action, Error> {
         let service = self.services.get(key);
         let endpoints = self.endpoints.get(key).filter(|endpoints| is_mirrored(endpoints, service.as_deref()));
-        let existing = self.mirrors(key);
+        let existing = slices::kept_by(MANAGER, &self.slices, key);
         let changes = changes(endpoints.as_deref(), &existing.iter().map(|slice| &**slice).collect::<Vec<_>>());
-        match self.write(&changes).await {
+        match changes.write(&self.actor).await {
             Err(error) if namespace_leaves(&error) => {}
             other => other?,
         }
         Ok(Action::Await)
-    }
-}
-
-impl Mirror {
-    fn mirrors(&self, key: &ObjectKey) -> Vec<Arc<EndpointSlice>> {
-        self.slices.filter(|slice| {
-            slice.metadata.namespace == key.namespace
-                && slice.labels().get(SERVICE_NAME) == Some(&key.name)
-                && slice.labels().get(MANAGED_BY).is_some_and(|manager| manager == MANAGER)
-        })
-    }
-
-    async fn write(&self, changes: &Changes) -> Result<(), kube::Error> {
-        for slice in &changes.create {
-            self.actor.create(slice).await?;
-        }
-        for slice in &changes.update {
-            self.actor.replace(slice).await?;
-        }
-        for slice in &changes.delete {
-            self.actor.delete(slice).await?;
-        }
-        Ok(())
     }
 }
 

@@ -5,8 +5,6 @@ mod mirror;
 mod slices;
 mod subsets;
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
@@ -77,18 +75,9 @@ impl ServiceEndpoints {
         if let Some(endpoints) = subsets::changed(service, &backends, present.as_deref()) {
             self.write_endpoints(&endpoints, present.is_some()).await?;
         }
-        let known = self.slices_of(service);
+        let known = slices::kept_by(slices::MANAGER, &self.slices, &ObjectKey::of(service));
         let changes = slices::changes(service, &backends, &known.iter().map(|slice| &**slice).collect::<Vec<_>>());
-        for slice in &changes.create {
-            self.actor.create(slice).await?;
-        }
-        for slice in &changes.update {
-            self.actor.replace(slice).await?;
-        }
-        for slice in &changes.delete {
-            self.actor.delete(slice).await?;
-        }
-        Ok(())
+        changes.write(&self.actor).await
     }
 
     async fn write_endpoints(&self, endpoints: &Endpoints, exists: bool) -> Result<(), kube::Error> {
@@ -100,15 +89,6 @@ impl ServiceEndpoints {
             Err(error) if exists_already(&error) => Ok(()),
             other => other.map(drop),
         }
-    }
-
-    fn slices_of(&self, service: &Service) -> Vec<Arc<EndpointSlice>> {
-        let (name, namespace) = (service.name_any(), service.namespace());
-        self.slices.filter(|slice| {
-            slice.metadata.namespace == namespace
-                && slice.labels().get(slices::SERVICE_NAME) == Some(&name)
-                && slice.labels().get(slices::MANAGED_BY).is_some_and(|manager| manager == slices::MANAGER)
-        })
     }
 
     /// Slices go by their owner reference; Endpoints have none.

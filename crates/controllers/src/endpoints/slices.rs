@@ -1,13 +1,16 @@
 //! EndpointSlices of a Service: which to make, change and delete.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ObjectReference, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
+use windlass_runtime::{Informer, ObjectKey};
 
 use super::address::{Backend, Port, by_ports};
+use crate::actor::Actor;
 use crate::owners;
 
 /// The label that names the Service of a slice.
@@ -27,6 +30,31 @@ pub(crate) struct Changes {
     pub(crate) create: Vec<EndpointSlice>,
     pub(crate) update: Vec<EndpointSlice>,
     pub(crate) delete: Vec<EndpointSlice>,
+}
+
+impl Changes {
+    /// Writes them.
+    pub(super) async fn write(&self, actor: &Actor) -> Result<(), kube::Error> {
+        for slice in &self.create {
+            actor.create(slice).await?;
+        }
+        for slice in &self.update {
+            actor.replace(slice).await?;
+        }
+        for slice in &self.delete {
+            actor.delete(slice).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The slices of the Service `key` that `manager` keeps.
+pub(super) fn kept_by(manager: &str, slices: &Informer<EndpointSlice>, key: &ObjectKey) -> Vec<Arc<EndpointSlice>> {
+    slices.filter(|slice| {
+        slice.metadata.namespace == key.namespace
+            && slice.labels().get(SERVICE_NAME) == Some(&key.name)
+            && slice.labels().get(MANAGED_BY).is_some_and(|known| known == manager)
+    })
 }
 
 /// Compares the slices that exist (all managed by this controller) with what the backends ask for.
@@ -161,7 +189,6 @@ fn overwrite(present: &EndpointSlice, wanted: EndpointSlice) -> EndpointSlice {
 }
 
 fn endpoint(backend: &Backend<'_>) -> Endpoint {
-    let pod = backend.pod;
     Endpoint {
         addresses: vec![backend.address.clone()],
         conditions: Some(EndpointConditions {
@@ -170,14 +197,8 @@ fn endpoint(backend: &Backend<'_>) -> Endpoint {
             terminating: Some(backend.readiness.terminating),
         }),
         hostname: backend.hostname.clone(),
-        node_name: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
-        target_ref: Some(ObjectReference {
-            kind: Some("Pod".to_owned()),
-            name: pod.metadata.name.clone(),
-            namespace: pod.metadata.namespace.clone(),
-            uid: pod.metadata.uid.clone(),
-            ..ObjectReference::default()
-        }),
+        node_name: backend.node_name(),
+        target_ref: Some(backend.reference()),
         ..Endpoint::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, ObjectReference, Service};
+use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
@@ -73,18 +73,11 @@ fn subset(ports: &[Port], members: &[&Backend<'_>]) -> EndpointSubset {
 }
 
 fn address(backend: &Backend<'_>) -> EndpointAddress {
-    let pod = backend.pod;
     EndpointAddress {
         ip: backend.address.clone(),
         hostname: backend.hostname.clone(),
-        node_name: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
-        target_ref: Some(ObjectReference {
-            kind: Some("Pod".to_owned()),
-            name: pod.metadata.name.clone(),
-            namespace: pod.metadata.namespace.clone(),
-            uid: pod.metadata.uid.clone(),
-            ..ObjectReference::default()
-        }),
+        node_name: backend.node_name(),
+        target_ref: Some(backend.reference()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! A node that only seems to run its Pods: they are running and ready as soon as they are bound, and gone when deleted.
 
+mod addresses;
 mod heartbeat;
 mod status;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -12,6 +12,8 @@ use kube::api::DeleteParams;
 use windlass_runtime::{
     Action, Attempt, Context, Controller, Error, Informer, Manager, ObjectKey, Priority, Process, Reconcile,
 };
+
+use addresses::Addresses;
 
 use crate::actor::{Actor, exists_already, is_gone};
 use crate::{pods, recheck};
@@ -23,7 +25,7 @@ const NODE: &str = "fake-node-0";
 pub(crate) fn add(manager: &mut Manager) {
     let nodes = manager.informers().all::<Node>();
     let actor = Actor::new(manager, "fake-node");
-    let running = FakeNode { actor, pods: manager.informers().all::<Pod>() };
+    let running = FakeNode { actor, pods: manager.informers().all::<Pod>(), addresses: Addresses::default() };
     let controller = Controller::of(manager, running).named(manager, "fake-node");
     manager.add(controller);
     let keeper = Controller::keyed(
@@ -70,6 +72,7 @@ impl Process for Registration {
 struct FakeNode {
     actor: Actor,
     pods: Informer<Pod>,
+    addresses: Addresses,
 }
 
 impl Reconcile for FakeNode {
@@ -85,8 +88,9 @@ impl Reconcile for FakeNode {
             return Ok(Action::Await);
         }
         let now = self.actor.clock.now();
-        let wanted = status::pod_status(&pod, || self.free_address(), now);
-        let end = status::end(&pod, now).filter(|end| *end > now && !pods::is_finished(&pod));
+        let wanted = status::pod_status(&pod, || self.free_address(&pod), now);
+        let end = [status::end(&pod, now), status::deadline(&pod, now)].into_iter().flatten().min();
+        let end = end.filter(|end| *end > now && !pods::is_finished(&pod));
         let then = recheck::at(end, now);
         if pod.status.as_ref() == Some(&wanted) {
             return Ok(then);
@@ -99,10 +103,8 @@ impl Reconcile for FakeNode {
 }
 
 impl FakeNode {
-    /// An address that no Pod has. Nothing answers there.
-    fn free_address(&self) -> String {
-        let taken: HashSet<String> =
-            self.pods.all().iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
-        status::addresses().find(|address| !taken.contains(address)).unwrap_or_default()
+    /// An address that no Pod has.
+    fn free_address(&self, pod: &Pod) -> String {
+        self.addresses.give(pod, self.pods.all().iter().map(|pod| &**pod))
     }
 }

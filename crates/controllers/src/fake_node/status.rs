@@ -16,14 +16,6 @@ const SLEEP_SECONDS_MAX: i64 = 365 * 24 * 3600;
 /// The address of the node itself.
 const NODE_ADDRESS: &str = "10.244.0.1";
 
-/// The addresses of Pods, of a range that no machine routes to this one.
-pub(crate) fn addresses() -> impl Iterator<Item = String> {
-    (1..=u16::MAX - 1).map(|number| {
-        let [high, low] = number.wrapping_add(1).to_be_bytes();
-        format!("10.244.{high}.{low}")
-    })
-}
-
 /// The node, before it has a status.
 pub(crate) fn node(name: &str) -> Node {
     let labels =
@@ -67,10 +59,20 @@ pub(crate) fn node_status(before: Option<&NodeStatus>, now: Timestamp) -> NodeSt
 /// When a Pod of a Job has done its work: at once, or after the time that its command sleeps.
 pub(crate) fn end(pod: &Pod, now: Timestamp) -> Option<Timestamp> {
     owners::controller(&pod.metadata).filter(|owner| owner.kind == "Job")?;
-    let started = pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |started| started.0);
+    let started = started(pod, now);
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let slept = containers.map(sleep).max().unwrap_or_default();
     started.checked_add(slept).ok()
+}
+
+/// When a Pod has been active for as long as it may be.
+pub(crate) fn deadline(pod: &Pod, now: Timestamp) -> Option<Timestamp> {
+    let seconds = pod.spec.as_ref()?.active_deadline_seconds?;
+    started(pod, now).checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+fn started(pod: &Pod, now: Timestamp) -> Timestamp {
+    pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |started| started.0)
 }
 
 /// How long the command of a container sleeps, if that is what it does.
@@ -87,6 +89,14 @@ pub(crate) fn pod_status(pod: &Pod, address: impl FnOnce() -> String, now: Times
     let before = pod.status.clone().unwrap_or_default();
     if pods::is_finished(pod) {
         return before;
+    }
+    if deadline(pod, now).is_some_and(|deadline| deadline <= now) {
+        return PodStatus {
+            phase: Some("Failed".to_owned()),
+            reason: Some("DeadlineExceeded".to_owned()),
+            message: Some("Pod was active on the node longer than the specified deadline".to_owned()),
+            ..before
+        };
     }
     let done = end(pod, now).is_some_and(|end| end <= now);
     let address = before.pod_ip.clone().filter(|address| !address.is_empty()).unwrap_or_else(address);
@@ -196,6 +206,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_is_active_for_too_long_fails() {
+        let mut pod: Pod =
+            serde_json::from_value(json!({"spec": {"containers": [], "activeDeadlineSeconds": 5}})).unwrap();
+        let begin = Timestamp::UNIX_EPOCH;
+        pod.status = Some(pod_status(&pod, String::new, begin));
+        let at = |seconds| pod_status(&pod, String::new, begin + SignedDuration::from_secs(seconds));
+        assert_eq!(at(4).phase.as_deref(), Some("Running"));
+        let status = at(5);
+        assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
+    }
+
+    #[test]
     fn a_closed_gate_keeps_a_pod_from_being_ready() {
         let mut pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"},
             "spec": {"containers": [], "readinessGates": [{"conditionType": "example.com/gate"}]}}))
@@ -225,12 +247,5 @@ mod tests {
         assert_eq!(end(&pod(&["sleep", "300"], "ReplicaSet"), Timestamp::UNIX_EPOCH), None);
         let status = |now| pod_status(&pod(&["sleep", "300"], "Job"), String::new, now).phase;
         assert_eq!(status(Timestamp::UNIX_EPOCH).as_deref(), Some("Running"));
-    }
-
-    #[test]
-    fn addresses_are_those_of_hosts() {
-        let addresses: Vec<String> = addresses().collect();
-        assert_eq!(addresses.first().map(String::as_str), Some("10.244.0.2"));
-        assert_eq!(addresses.last().map(String::as_str), Some("10.244.255.255"));
     }
 }

@@ -15,8 +15,18 @@ pub(crate) trait Replicated: Object + Namespaced {
     /// The name of its controller.
     const CONTROLLER: &'static str;
 
+    /// How many Pods it asks for, and for how many seconds they must be ready to count.
+    fn numbers(&self) -> (Option<i32>, Option<i32>);
+
     /// What the object asks for.
-    fn wanted(&self) -> Wanted;
+    fn wanted(&self) -> Wanted {
+        let (replicas, min_ready_seconds) = self.numbers();
+        Wanted {
+            replicas: replicas.unwrap_or(1),
+            min_ready_seconds: min_ready_seconds.unwrap_or(0),
+            generation: self.meta().generation,
+        }
+    }
 
     /// The Pods that it may own.
     fn selector(&self) -> LabelSelector;
@@ -34,13 +44,8 @@ pub(crate) trait Replicated: Object + Namespaced {
 impl Replicated for ReplicaSet {
     const CONTROLLER: &'static str = "replicaset-controller";
 
-    fn wanted(&self) -> Wanted {
-        let spec = self.spec.as_ref();
-        Wanted {
-            replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1),
-            min_ready_seconds: spec.and_then(|spec| spec.min_ready_seconds).unwrap_or(0),
-            generation: self.metadata.generation,
-        }
+    fn numbers(&self) -> (Option<i32>, Option<i32>) {
+        self.spec.as_ref().map(|spec| (spec.replicas, spec.min_ready_seconds)).unwrap_or_default()
     }
 
     fn selector(&self) -> LabelSelector {
@@ -63,13 +68,8 @@ impl Replicated for ReplicaSet {
 impl Replicated for ReplicationController {
     const CONTROLLER: &'static str = "replication-controller";
 
-    fn wanted(&self) -> Wanted {
-        let spec = self.spec.as_ref();
-        Wanted {
-            replicas: spec.and_then(|spec| spec.replicas).unwrap_or(1),
-            min_ready_seconds: spec.and_then(|spec| spec.min_ready_seconds).unwrap_or(0),
-            generation: self.metadata.generation,
-        }
+    fn numbers(&self) -> (Option<i32>, Option<i32>) {
+        self.spec.as_ref().map(|spec| (spec.replicas, spec.min_ready_seconds)).unwrap_or_default()
     }
 
     fn selector(&self) -> LabelSelector {

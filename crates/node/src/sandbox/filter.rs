@@ -17,36 +17,24 @@ const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
 /// Calls that change identity or ownership. Where only one user is mapped they can only fail, while programs that
 /// call them as root take failure for fatal; succeeding without effect is what they can live with.
+const IDENTITY: [libc::c_long; 11] = [
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+];
+/// Older forms of the same, which only older architectures have.
 #[cfg(target_arch = "x86_64")]
-const IDENTITY: &[libc::c_long] = &[
-    libc::SYS_setuid,
-    libc::SYS_setgid,
-    libc::SYS_setreuid,
-    libc::SYS_setregid,
-    libc::SYS_setresuid,
-    libc::SYS_setresgid,
-    libc::SYS_setfsuid,
-    libc::SYS_setfsgid,
-    libc::SYS_setgroups,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    libc::SYS_chown,
-    libc::SYS_lchown,
-];
+const IDENTITY_OLD: &[libc::c_long] = &[libc::SYS_chown, libc::SYS_lchown];
 #[cfg(target_arch = "aarch64")]
-const IDENTITY: &[libc::c_long] = &[
-    libc::SYS_setuid,
-    libc::SYS_setgid,
-    libc::SYS_setreuid,
-    libc::SYS_setregid,
-    libc::SYS_setresuid,
-    libc::SYS_setresgid,
-    libc::SYS_setfsuid,
-    libc::SYS_setfsgid,
-    libc::SYS_setgroups,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-];
+const IDENTITY_OLD: &[libc::c_long] = &[];
 
 /// What a container's filter has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +59,7 @@ impl Filter {
             rules.push((libc::SYS_io_uring_setup, errno(libc::ENOSYS)));
         }
         if self.pretend_identity {
-            rules.extend(IDENTITY.iter().map(|&number| (number, errno(0))));
+            rules.extend(IDENTITY.iter().chain(IDENTITY_OLD).map(|&number| (number, errno(0))));
         }
         let mut program = vec![load(ARCH), jump_if(NATIVE, 1, 0), give(ALLOW), load(NUMBER)];
         for (number, action) in rules {

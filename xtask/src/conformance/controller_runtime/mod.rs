@@ -1,8 +1,8 @@
 //! controller-runtime's own envtest suites, unchanged, on Windlass and on the real kube-apiserver with etcd.
 
-mod ginkgo;
 mod go_test;
 mod outcome;
+mod specs;
 mod table;
 
 use std::fs::{self, File};
@@ -237,7 +237,7 @@ impl Suite<'_> {
         let mut outcome = Outcome::lasting(started.elapsed());
         go_test::read(&String::from_utf8_lossy(&fs::read(&log)?), &mut outcome);
         if let Ok(report) = fs::read_to_string(&report) {
-            ginkgo::read(&report, &mut outcome)?;
+            specs::add(&report, &mut outcome)?;
         }
         if !status.success() && outcome.failed() == 0 {
             let why = format!("the test program ended with {status}; its output is in {}", log.display());

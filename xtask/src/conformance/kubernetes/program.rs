@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::report::{Outcome, Report, Spec};
+use super::super::ginkgo::Report;
+use super::report::{self, Outcome, Spec};
 
 /// What a test may take beyond its limit to clean up before its process is killed.
 const CLEANUP_TIME: Duration = Duration::from_secs(120);
@@ -27,7 +28,7 @@ pub(super) struct Program {
 
 /// The conformance tests of the release, or those of them whose name matches.
 pub(super) fn list(program: &Path, scratch: &Path, focus: Option<&str>) -> Result<Vec<Spec>> {
-    let report = scratch.join("list.json");
+    let list = scratch.join("list.json");
     let mut command = Command::new(program);
     command
         .args(["--provider=skeleton", "--ginkgo.dry-run", "--ginkgo.silence-skips"])
@@ -35,20 +36,20 @@ pub(super) fn list(program: &Path, scratch: &Path, focus: Option<&str>) -> Resul
     if let Some(focus) = focus {
         command.arg(format!("--ginkgo.focus={focus}"));
     }
-    command.arg(format!("--ginkgo.json-report={}", report.display()));
+    command.arg(format!("--ginkgo.json-report={}", list.display()));
     let log = File::create(scratch.join("list.log"))?;
     let status =
         command.stdout(log.try_clone()?).stderr(log).status().context("cannot start the end-to-end program")?;
     if !status.success() {
         bail!("the end-to-end program could not list its tests; see {}", scratch.join("list.log").display());
     }
-    Ok(Report::parse(&fs::read(&report)?)?.chosen())
+    Ok(report::chosen(&Report::parse(&fs::read(&list)?)?))
 }
 
 /// How the test ended in the last run, if it has left a report.
 pub(super) fn last(scratch: &Path, spec: &Spec) -> Option<Outcome> {
-    let report = Report::parse(&fs::read(report_file(scratch, spec)).ok()?).ok()?;
-    let (failure, time) = report.outcome(&spec.name);
+    let found = Report::parse(&fs::read(report_file(scratch, spec)).ok()?).ok()?;
+    let (failure, time) = report::outcome(&found, &spec.name);
     Some(Outcome { name: spec.name.clone(), failure, time })
 }
 
@@ -69,8 +70,8 @@ impl Program {
     }
 
     fn try_run(&self, spec: &Spec) -> Result<(Option<String>, Duration)> {
-        let report = report_file(&self.scratch, spec);
-        let log = File::create(report.with_extension("log"))?;
+        let file = report_file(&self.scratch, spec);
+        let log = File::create(file.with_extension("log"))?;
         let flag = |name: &str, value: &Path| format!("--{name}={}", value.display());
         let mut child = Command::new(&self.path)
             .args(["--provider=skeleton", "--allowed-not-ready-nodes=-1", "--minStartupPods=-1"])
@@ -78,7 +79,7 @@ impl Program {
             .arg(flag("kubeconfig", &self.kubeconfig))
             .arg(flag("kubectl-path", &self.kubectl))
             .arg(flag("e2e-output-dir", &self.scratch))
-            .arg(flag("ginkgo.json-report", &report))
+            .arg(flag("ginkgo.json-report", &file))
             .arg(format!("--ginkgo.timeout={}s", self.limit.as_secs()))
             .arg(format!("--ginkgo.focus={}$", quoted(&spec.name)))
             .current_dir(&self.scratch)
@@ -89,8 +90,8 @@ impl Program {
         if wait(&mut child, self.limit + CLEANUP_TIME)?.is_none() {
             bail!("it took longer than {} s and did not clean up either", self.limit.as_secs());
         }
-        let text = fs::read(&report).context("it ended without a report; see its log")?;
-        Ok(Report::parse(&text)?.outcome(&spec.name))
+        let text = fs::read(&file).context("it ended without a report; see its log")?;
+        Ok(report::outcome(&Report::parse(&text)?, &spec.name))
     }
 }
 

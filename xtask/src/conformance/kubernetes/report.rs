@@ -1,9 +1,8 @@
-//! The report of a run, as Ginkgo writes it: what there is, what passed, and why not.
+//! What a report tells of the conformance tests: what there is, what passed, and why not.
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use serde::Deserialize;
+use super::super::ginkgo::{Node, Report};
 
 /// The longest reason that is shown.
 const REASON_LENGTH_MAX: usize = 240;
@@ -28,96 +27,35 @@ pub(super) struct Outcome {
     pub(super) time: Duration,
 }
 
-/// A report, of which we read little.
-#[derive(Deserialize)]
-pub(super) struct Report(Vec<Suite>);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Suite {
-    #[serde(default)]
-    spec_reports: Vec<Node>,
+/// The tests that were chosen.
+pub(super) fn chosen(report: &Report) -> Vec<Spec> {
+    let mut specs: Vec<Spec> = report
+        .nodes()
+        .filter(|node| node.is_spec() && !matches!(node.state.as_str(), "skipped" | "pending"))
+        .map(|node| Spec { name: node.name(), serial: node.has_label("Serial") })
+        .collect();
+    specs.sort_by(|one, other| one.name.cmp(&other.name));
+    specs
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Node {
-    #[serde(default)]
-    container_hierarchy_texts: Option<Vec<String>>,
-    leaf_node_type: String,
-    leaf_node_text: String,
-    state: String,
-    #[serde(default)]
-    run_time: u64,
-    #[serde(default)]
-    container_hierarchy_labels: Option<Vec<Vec<String>>>,
-    #[serde(default)]
-    leaf_node_labels: Option<Vec<String>>,
-    #[serde(default)]
-    failure: Option<Failure>,
+/// How the test of this name ended: by itself, or because the suite could not be set up.
+pub(super) fn outcome(report: &Report, name: &str) -> (Option<String>, Duration) {
+    let node = report.nodes().find(|node| node.is_spec() && node.name() == name);
+    let time = Duration::from_nanos(node.map_or(0, |node| node.run_time));
+    if node.is_some_and(|node| node.state == "passed") {
+        return (None, time);
+    }
+    let cause = node
+        .filter(|node| node.failure.is_some())
+        .or_else(|| report.nodes().find(|node| !node.is_spec() && node.failure.is_some() && node.state != "passed"));
+    (Some(cause.map_or_else(|| "it did not run".to_owned(), reason)), time)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Failure {
-    #[serde(default)]
-    message: String,
-}
-
-impl Report {
-    /// Reads a report.
-    pub(super) fn parse(text: &[u8]) -> Result<Self> {
-        serde_json::from_slice(text).context("the report is not as Ginkgo writes it")
-    }
-
-    /// The tests that were chosen.
-    pub(super) fn chosen(&self) -> Vec<Spec> {
-        let mut specs: Vec<Spec> = self
-            .nodes()
-            .filter(|node| node.leaf_node_type == "It" && !matches!(node.state.as_str(), "skipped" | "pending"))
-            .map(|node| Spec { name: node.name(), serial: node.has_label("Serial") })
-            .collect();
-        specs.sort_by(|one, other| one.name.cmp(&other.name));
-        specs
-    }
-
-    /// How the test of this name ended: by itself, or because the suite could not be set up.
-    pub(super) fn outcome(&self, name: &str) -> (Option<String>, Duration) {
-        let node = self.nodes().find(|node| node.leaf_node_type == "It" && node.name() == name);
-        let time = Duration::from_nanos(node.map_or(0, |node| node.run_time));
-        if node.is_some_and(|node| node.state == "passed") {
-            return (None, time);
-        }
-        let cause = node.filter(|node| node.failure.is_some()).or_else(|| {
-            self.nodes().find(|node| node.leaf_node_type != "It" && node.failure.is_some() && node.state != "passed")
-        });
-        let reason = cause.map_or_else(|| "it did not run".to_owned(), Node::reason);
-        (Some(reason), time)
-    }
-
-    fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.0.iter().flat_map(|suite| &suite.spec_reports)
-    }
-}
-
-impl Node {
-    fn name(&self) -> String {
-        let mut words: Vec<&str> = self.container_hierarchy_texts.iter().flatten().map(String::as_str).collect();
-        words.push(&self.leaf_node_text);
-        words.join(" ")
-    }
-
-    fn has_label(&self, label: &str) -> bool {
-        let outer = self.container_hierarchy_labels.iter().flatten().flatten();
-        outer.chain(self.leaf_node_labels.iter().flatten()).any(|known| known == label)
-    }
-
-    fn reason(&self) -> String {
-        let message = self.failure.as_ref().map_or("", |failure| failure.message.as_str());
-        match self.state.as_str() {
-            "failed" => first_sentence(message),
-            state => format!("{state}: {}", first_sentence(message)),
-        }
+fn reason(node: &Node) -> String {
+    let message = node.failure.as_ref().map_or("", |failure| failure.message.as_str());
+    match node.state.as_str() {
+        "failed" => first_sentence(message),
+        state => format!("{state}: {}", first_sentence(message)),
     }
 }
 
@@ -153,12 +91,12 @@ mod tests {
     #[test]
     fn a_report_says_what_passed_and_why_not() {
         let report = Report::parse(REPORT.as_bytes()).expect("a report");
-        let names: Vec<_> = report.chosen().into_iter().map(|spec| (spec.name, spec.serial)).collect();
+        let names: Vec<_> = chosen(&report).into_iter().map(|spec| (spec.name, spec.serial)).collect();
         assert_eq!(names, [("[sig-a] Things end".to_owned(), true), ("[sig-a] Things work".to_owned(), false)]);
-        assert_eq!(report.outcome("[sig-a] Things work"), (None, Duration::from_secs(2)));
-        let (failure, _) = report.outcome("[sig-a] Things end");
+        assert_eq!(outcome(&report, "[sig-a] Things work"), (None, Duration::from_secs(2)));
+        let (failure, _) = outcome(&report, "[sig-a] Things end");
         assert_eq!(failure.as_deref(), Some("Unexpected error: <*x>: not found"));
-        assert_eq!(report.outcome("absent").0.as_deref(), Some("it did not run"));
+        assert_eq!(outcome(&report, "absent").0.as_deref(), Some("it did not run"));
     }
 
     #[test]
@@ -168,6 +106,6 @@ mod tests {
              "Failure": {"Message": "no nodes"}},
             {"LeafNodeType": "It", "LeafNodeText": "work", "State": "skipped"}]}]"#;
         let report = Report::parse(report.as_bytes()).expect("a report");
-        assert_eq!(report.outcome("work").0.as_deref(), Some("no nodes"));
+        assert_eq!(outcome(&report, "work").0.as_deref(), Some("no nodes"));
     }
 }

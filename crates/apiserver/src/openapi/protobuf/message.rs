@@ -20,6 +20,14 @@ const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
+/// The simple words of a schema and their numbers, by what their values are.
+pub(super) struct Words {
+    pub(super) texts: &'static [(u64, &'static str)],
+    pub(super) truths: &'static [(u64, &'static str)],
+    pub(super) doubles: &'static [(u64, &'static str)],
+    pub(super) integers: &'static [(u64, &'static str)],
+}
+
 impl Message {
     /// The message on the wire.
     pub(super) fn into_bytes(self) -> Vec<u8> {
@@ -101,6 +109,14 @@ impl Message {
         if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
             self.number(number, value);
         }
+    }
+
+    /// Writes the simple words of a schema.
+    pub(super) fn words(&mut self, found: &Value, words: &Words) {
+        words.texts.iter().for_each(|(number, word)| self.text(*number, &found[word]));
+        words.truths.iter().for_each(|(number, word)| self.truth(*number, &found[word]));
+        words.doubles.iter().for_each(|(number, word)| self.double(*number, &found[word]));
+        words.integers.iter().for_each(|(number, word)| self.integer(*number, &found[word]));
     }
 
     /// A value of any kind, as YAML, of which JSON is a part.

@@ -4,7 +4,21 @@
 
 use serde_json::Value;
 
-use super::message::{Message, list, members};
+use super::message::{Message, Words, list, members};
+
+const WORDS: Words = Words {
+    texts: &[(1, "$ref"), (2, "format"), (3, "title"), (4, "description"), (13, "pattern")],
+    truths: &[(8, "exclusiveMaximum"), (10, "exclusiveMinimum"), (16, "uniqueItems")],
+    doubles: &[(6, "multipleOf"), (7, "maximum"), (9, "minimum")],
+    integers: &[
+        (11, "maxLength"),
+        (12, "minLength"),
+        (14, "maxItems"),
+        (15, "minItems"),
+        (17, "maxProperties"),
+        (18, "minProperties"),
+    ],
+};
 
 /// Writes a v2 document.
 pub(in crate::openapi) fn encode(document: &Value) -> Vec<u8> {
@@ -93,26 +107,8 @@ fn parameter(found: &Value) -> Message {
 
 fn schema(found: &Value) -> Message {
     let mut message = Message::default();
-    for (number, word) in [(1, "$ref"), (2, "format"), (3, "title"), (4, "description"), (13, "pattern")] {
-        message.text(number, &found[word]);
-    }
+    message.words(found, &WORDS);
     message.any(5, &found["default"]);
-    for (number, word) in [(6, "multipleOf"), (7, "maximum"), (9, "minimum")] {
-        message.double(number, &found[word]);
-    }
-    for (number, word) in [(8, "exclusiveMaximum"), (10, "exclusiveMinimum"), (16, "uniqueItems")] {
-        message.truth(number, &found[word]);
-    }
-    for (number, word) in [
-        (11, "maxLength"),
-        (12, "minLength"),
-        (14, "maxItems"),
-        (15, "minItems"),
-        (17, "maxProperties"),
-        (18, "minProperties"),
-    ] {
-        message.integer(number, &found[word]);
-    }
     message.texts(19, &found["required"]);
     list(&found["enum"]).iter().for_each(|value| message.any(20, value));
     match &found["additionalProperties"] {
@@ -132,6 +128,7 @@ fn schema(found: &Value) -> Message {
     if found["items"].is_object() {
         message.message(23, &Message::of(1, &schema(&found["items"])));
     }
+    list(&found["allOf"]).iter().for_each(|found| message.message(24, &schema(found)));
     if found["properties"].is_object() {
         let mut properties = Message::default();
         members(&found["properties"]).for_each(|(name, found)| properties.named(1, name, &schema(found)));

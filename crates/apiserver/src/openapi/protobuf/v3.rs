@@ -4,7 +4,27 @@
 
 use serde_json::Value;
 
-use super::message::{Message, list, members};
+use super::message::{Message, Words, list, members};
+
+const WORDS: Words = Words {
+    texts: &[(9, "title"), (17, "pattern"), (25, "type"), (34, "description"), (35, "format")],
+    truths: &[
+        (1, "nullable"),
+        (8, "deprecated"),
+        (12, "exclusiveMaximum"),
+        (14, "exclusiveMinimum"),
+        (20, "uniqueItems"),
+    ],
+    doubles: &[(10, "multipleOf"), (11, "maximum"), (13, "minimum")],
+    integers: &[
+        (15, "maxLength"),
+        (16, "minLength"),
+        (18, "maxItems"),
+        (19, "minItems"),
+        (21, "maxProperties"),
+        (22, "minProperties"),
+    ],
+};
 
 /// Writes a v3 document.
 pub(in crate::openapi) fn encode(document: &Value) -> Vec<u8> {
@@ -117,27 +137,7 @@ fn schema_or_reference(found: &Value) -> Message {
 
 fn schema(found: &Value) -> Message {
     let mut message = Message::default();
-    for (number, word) in [(9, "title"), (17, "pattern"), (25, "type"), (34, "description"), (35, "format")] {
-        message.text(number, &found[word]);
-    }
-    for (number, word) in
-        [(1, "nullable"), (12, "exclusiveMaximum"), (14, "exclusiveMinimum"), (20, "uniqueItems"), (8, "deprecated")]
-    {
-        message.truth(number, &found[word]);
-    }
-    for (number, word) in [(10, "multipleOf"), (11, "maximum"), (13, "minimum")] {
-        message.double(number, &found[word]);
-    }
-    for (number, word) in [
-        (15, "maxLength"),
-        (16, "minLength"),
-        (18, "maxItems"),
-        (19, "minItems"),
-        (21, "maxProperties"),
-        (22, "minProperties"),
-    ] {
-        message.integer(number, &found[word]);
-    }
+    message.words(found, &WORDS);
     message.texts(23, &found["required"]);
     list(&found["enum"]).iter().for_each(|value| message.any(24, value));
     for (number, word) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
