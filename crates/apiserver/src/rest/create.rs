@@ -62,7 +62,7 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Wr
     scope.mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
     strategy::prepare_create(&scope.kind, &mut object, &scope.user);
-    prepare::complete(scope, &mut object)?;
+    prepare::complete_again(scope, &mut object)?;
     let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, None).await?;
     prepare::validate(scope, Part::Object, &object, None)?;
     review.object = object;
