@@ -6,12 +6,14 @@ mod collection;
 mod control_plane;
 mod mutate;
 mod normal;
+mod recorder;
 mod report;
 mod story;
 mod teller;
 mod watch;
 mod words;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -50,6 +52,10 @@ struct Options {
     /// Print every request.
     #[arg(long)]
     trace: bool,
+    /// Compare nothing: ask the real kube-apiserver about the CEL expressions of the fixtures in this folder, and write down
+    /// what it says.
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
     /// How many of the differences to print.
     #[arg(long, default_value_t = 40)]
     show: usize,
@@ -59,6 +65,9 @@ struct Options {
 #[tokio::main]
 async fn main() -> Result<()> {
     let options = Options::parse();
+    if let Some(folder) = &options.record {
+        return recorder::record(&control_plane::kubernetes(&options.programs).await?, folder).await;
+    }
     let report = compare_all(&options).await?;
     report.print(options.show);
     if report.differences() > 0 {
