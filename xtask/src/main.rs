@@ -4,6 +4,7 @@ mod bench;
 mod conformance;
 mod fuzz;
 mod generate;
+mod record;
 mod soak;
 mod test;
 mod tidy;
@@ -34,6 +35,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Generate the tables of kinds from the pinned Kubernetes release.
     Generate(generate::Options),
+    /// Ask the pinned kube-apiserver again what it says of CEL, and write it into the fixtures of windlass-apiserver.
+    Record,
     /// Run a test for a long time.
     #[command(subcommand)]
     Soak(soak::Soak),
@@ -61,6 +64,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Conformance(suite) => conformance::run(&suite),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Generate(options) => generate::run(&options),
+        Task::Record => record::run(),
         Task::Soak(soak) => soak::run(&soak),
         Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run(),

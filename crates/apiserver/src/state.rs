@@ -121,7 +121,7 @@ impl Api {
         let (store, clock, stop) = (api.store().clone(), api.clock().clone(), api.shutdown().clone());
         tokio::spawn(crd::run(store.clone(), Arc::clone(api.registry()), clock.clone(), stop.clone()));
         tokio::spawn(keep_aggregated(store.clone(), stop.clone()));
-        tokio::spawn(keep_status(store.clone(), stop.clone()));
+        tokio::spawn(keep_status(store.clone(), Arc::clone(api.registry()), stop.clone()));
         tokio::spawn(aggregation::keep(store.clone(), Arc::clone(api.registry()), stop.clone()));
         let (remotes, extensions) = (Arc::clone(&api.0.remotes), Arc::clone(&api.0.extensions));
         tokio::spawn(aggregation::keep_remote(store.clone(), remotes, extensions, stop.clone()));

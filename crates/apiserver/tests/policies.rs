@@ -168,18 +168,22 @@ async fn policies_that_cannot_work_are_refused_when_they_are_written() {
         ("object.spec ==", "spec.validations[0].expression: Invalid value: \"object.spec ==\": compilation failed"),
         ("params.x == 1", "undeclared reference to 'params'"),
         ("variables.x == 1", "undeclared reference to 'variables'"),
-        ("Object{} == object", "messages cannot be made here"),
+        ("Object{} == object", "<input>:1:7: undeclared reference to 'Object' (in container '')"),
     ] {
         let refused = world.post(&path, &policy(json!({"expression": expression}))).await.expect(422);
         assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
     }
-    let created = world.post(&path, &policy(json!({"expression": "true"}))).await.expect(201);
+    let created = world.post(&path, &policy(json!({"expression": "object.spec.size == 1"}))).await.expect(201);
     assert_eq!(created["spec"]["failurePolicy"], "Fail");
     let mut events = world.watch(&format!("{path}?watch=true")).await;
     loop {
         let event = events.next().await.unwrap();
         if event["object"]["status"]["typeChecking"].is_object() {
             assert_eq!(event["object"]["status"]["observedGeneration"], event["object"]["metadata"]["generation"]);
+            let warning = &event["object"]["status"]["typeChecking"]["expressionWarnings"][0];
+            assert_eq!(warning["fieldRef"], "spec.validations[0].expression");
+            let text = "/v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'size'";
+            assert!(warning["warning"].as_str().unwrap().starts_with(text), "{warning}");
             break;
         }
     }

@@ -65,6 +65,15 @@ mod tests {
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differential.md");
 
+    /// What else is asked of the real server.
+    const RECORDINGS: &str = "\
+
+## Recordings
+`cargo xtask record` asks the real kube-apiserver about some 600 CEL expressions of rules and policies (whether they compile,
+in which words they are refused, what they say of an object, what they cost) and writes the answers into
+`crates/apiserver/src/cel/fixtures`, and the functions that upstream declares into `functions.txt` beside them. The ordinary
+tests of windlass-apiserver compare with that. A new expression is added to a fixture by hand, with `null` beside it.\n";
+
     /// The page of the documentation.
     fn page() -> String {
         let mut page = String::from(
@@ -78,7 +87,7 @@ mod tests {
              | what | why |\n| --- | --- |\n",
         );
         ALLOWED.iter().for_each(|(what, why)| page.push_str(&format!("| {what} | {why} |\n")));
-        page
+        page + RECORDINGS
     }
 
     #[test]

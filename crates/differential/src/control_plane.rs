@@ -19,8 +19,8 @@ const TOKEN: &str = "the-token-of-the-comparison";
 #[derive(clap::Args)]
 pub(crate) struct Programs {
     /// The kube-apiserver that `windlass envtest` makes.
-    #[arg(long)]
-    windlass: PathBuf,
+    #[arg(long, required_unless_present = "record")]
+    windlass: Option<PathBuf>,
     /// The real kube-apiserver.
     #[arg(long)]
     kube_apiserver: PathBuf,
@@ -76,7 +76,7 @@ pub(crate) async fn kubernetes(programs: &Programs) -> Result<ControlPlane> {
 /// Windlass as `windlass envtest` presents it.
 pub(crate) async fn windlass(programs: &Programs) -> Result<ControlPlane> {
     let folder = tempfile::tempdir()?;
-    let mut command = Command::new(&programs.windlass);
+    let mut command = Command::new(programs.windlass.as_ref().context("say where Windlass is")?);
     command.arg("--etcd-servers=http://127.0.0.1:1");
     start("windlass", command, folder, Vec::new()).await
 }

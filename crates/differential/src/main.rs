@@ -8,12 +8,14 @@ mod live;
 mod mutate;
 mod normal;
 mod past;
+mod recorder;
 mod report;
 mod story;
 mod teller;
 mod watch;
 mod words;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -52,6 +54,10 @@ struct Options {
     /// Print every request.
     #[arg(long)]
     trace: bool,
+    /// Compare nothing: ask the real kube-apiserver about the CEL expressions of the fixtures in this folder, and write down
+    /// what it says.
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
     /// How many of the differences to print.
     #[arg(long, default_value_t = 40)]
     show: usize,
@@ -61,6 +67,9 @@ struct Options {
 #[tokio::main]
 async fn main() -> Result<()> {
     let options = Options::parse();
+    if let Some(folder) = &options.record {
+        return recorder::record(&control_plane::kubernetes(&options.programs).await?, folder).await;
+    }
     let report = compare_all(&options).await?;
     report.print(options.show);
     if report.differences() > 0 {

@@ -18,7 +18,7 @@ pub(crate) fn check(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let known: Vec<&str> = old.map(|old| expressions(old).map(|(_, text)| text).collect()).unwrap_or_default();
     let new = expressions(object).filter(|(_, text)| !text.trim().is_empty() && !known.contains(text));
     for (path, text) in new {
-        if let Err(detail) = Expression::compile(text.trim(), Names::default()) {
+        if let Err(detail) = Expression::compile(text, Names::default()) {
             errors.push(FieldError::invalid(path, text, detail));
         }
     }
@@ -52,5 +52,24 @@ mod tests {
         assert!(errors[0].detail.starts_with("compilation failed: "), "{}", errors[0].detail);
         assert!(check(&hooks("nobody == 1"), None)[0].detail.contains("undeclared reference to 'nobody'"));
         assert!(check(&hooks("nobody == 1"), Some(&hooks("nobody == 1"))).is_empty());
+    }
+
+    /// The fixture was recorded from kube-apiserver 1.36.3.
+    #[test]
+    fn policies_are_judged_as_upstream() {
+        let fixture: Value = serde_json::from_str(include_str!("../cel/fixtures/policies.json")).unwrap();
+        let mut wrong = Vec::new();
+        for row in fixture["policies"].as_array().unwrap() {
+            let found = check(&json!({"kind": row[0], "spec": row[1]}), None);
+            let found: Vec<Value> = found.iter().map(|error| json!([error.path, error.detail])).collect();
+            let expected = row[2].as_array().unwrap();
+            wrong.extend(
+                found.iter().filter(|error| !expected.contains(error)).map(|error| format!("ours:     {error}")),
+            );
+            wrong.extend(
+                expected.iter().filter(|error| !found.contains(error)).map(|error| format!("upstream: {error}")),
+            );
+        }
+        assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     }
 }

@@ -83,7 +83,9 @@ impl Form {
     /// An object in this version, as the request has it.
     pub(super) async fn take_back(&self, webhooks: &Webhooks, object: Value) -> Result<Value, ApiError> {
         match &self.conversion {
-            Some((own, other)) if object.is_object() => rest::convert(webhooks, other, own, object).await,
+            Some((own, other)) if object.is_object() => {
+                rest::completed(own, rest::convert(webhooks, other, own, object).await?)
+            }
             _ => Ok(object),
         }
     }

@@ -24,7 +24,7 @@ fn fixture(text: &str) -> Value {
 fn rules_are_estimated_as_upstream() {
     let fixture = fixture(include_str!("fixtures/estimates.json"));
     let declaration = Arc::new(Declaration::of(&fixture["schema"]).unwrap());
-    let names = [("self", Type::of(&declaration))];
+    let names = [("self", Type::of(&declaration, "selfType"))];
     let mut wrong = Vec::new();
     for row in fixture["rules"].as_array().unwrap() {
         let (rule, expected) = (row[0].as_str().unwrap(), &row[1]);
@@ -85,7 +85,7 @@ fn a_schema_has_a_budget_of_its_own() {
 fn rules_cost_what_they_do_upstream_when_they_run() {
     let fixture = fixture(include_str!("fixtures/runs.json"));
     let declaration = Arc::new(Declaration::of(&fixture["schema"]).unwrap());
-    let names = [("self", Type::of(&declaration))];
+    let names = [("self", Type::of(&declaration, "selfType"))];
     let mut wrong = Vec::new();
     for row in fixture["rules"].as_array().unwrap() {
         let (rule, expected) = (row[0].as_str().unwrap(), row[1].as_u64().unwrap());

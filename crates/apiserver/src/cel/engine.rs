@@ -6,21 +6,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue, parser::Parser};
+use kube_cel::cel::{ExecutionError, IdedExpr, Value as CelValue};
 
 use super::{
     authority::Authority,
     check::{self, Checked, Declared},
-    depth, estimate,
+    constants, estimate,
     evaluate::Evaluation,
-    macros,
     operation::Outcome,
+    parser, source,
     types::Type,
     value,
 };
 
-/// The longest accepted expression.
-const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
 /// What one expression may cost when it runs.
 pub(super) const CALL_COST_MAX: u64 = 1_000_000;
 
@@ -111,14 +109,12 @@ pub(crate) enum EvaluationError {
 impl Program {
     /// Compiles an expression over what is `declared`.
     pub(super) fn compile(text: &str, declared: Declared<'_>) -> Result<Self, String> {
-        if text.len() > EXPRESSION_BYTES_MAX {
-            return Err(format!("compilation failed: expression is longer than {EXPRESSION_BYTES_MAX} bytes"));
-        }
-        depth::check(text).map_err(|error| format!("compilation failed: {error}"))?;
-        let parser = Parser::new().enable_optional_syntax(true);
-        let mut inner = parser.parse(text).map_err(|error| format!("compilation failed: {error}"))?;
-        macros::expand(&mut inner);
-        let checked = check::run(&inner, declared).map_err(|error| format!("compilation failed: {error}"))?;
+        let failed = |issues| format!("compilation failed: {}", source::describe(text, issues));
+        let mut parsed = parser::parse(text).map_err(failed)?;
+        let mut checked = check::run(&mut parsed, declared).map_err(failed)?;
+        constants::check(&parsed, &mut checked).map_err(failed)?;
+        constants::fold(&parsed.root).map_err(|error| format!("program instantiation failed: {}", failure(&error)))?;
+        let inner = parsed.root;
         let cost_max = declared.root.map(|root| estimate::cost_max(&inner, &checked, root));
         Ok(Self { inner: Arc::new(inner), checked: Arc::new(checked), cost_max })
     }
@@ -126,11 +122,6 @@ impl Program {
     /// The type of what it yields.
     pub(super) fn result(&self) -> &Type {
         self.checked.of(&self.inner)
-    }
-
-    /// Whether the expression surely yields something other than a `wanted`.
-    pub(super) fn surely_yields_other_than(&self, wanted: &Type) -> bool {
-        self.result().is_certain() && self.result() != wanted
     }
 
     /// Whether the expression looks at the value before an update.
@@ -186,6 +177,7 @@ fn failure(error: &ExecutionError) -> EvaluationError {
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
+        ExecutionError::FunctionError { function, message } if function.is_empty() => message.clone(),
         ExecutionError::FunctionError { function, message } => format!("{function}: {message}"),
         _ => "evaluation failed".to_owned(),
     };

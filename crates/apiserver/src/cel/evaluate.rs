@@ -4,12 +4,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::{
     ExecutionError, IdedExpr, Value as CelValue,
-    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, operators},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, operators},
 };
 
 use super::{
     check::Checked,
+    constants::{is_constant, is_constant_conversion, literal_value},
+    conversion,
     engine::Scope,
+    expression::REQUEST_RESOURCE,
     library, macros,
     meter::{self, Meter},
     operation::{self, Outcome},
@@ -17,10 +20,24 @@ use super::{
     signature::Overload,
 };
 
-/// The conversions that are done once if they are of constants.
-const CONVERSIONS: [&str; 9] = ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"];
 /// The names of types that expressions compare with `type(x)`.
-const TYPES: [&str; 9] = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type"];
+const TYPES: [&str; 15] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+    "google.protobuf.Timestamp",
+    "google.protobuf.Duration",
+    "net.IP",
+    "net.CIDR",
+];
 
 /// An expression on its way to its value.
 pub(super) struct Evaluation<'a> {
@@ -56,7 +73,7 @@ impl<'a> Evaluation<'a> {
     pub(super) fn visit(&mut self, node: &'a IdedExpr) -> Outcome {
         match &node.expr {
             Expr::Literal(literal) => Ok(literal_value(literal)),
-            Expr::Ident(name) if self.is_type(name) => Ok(CelValue::String(Arc::new(name.clone()))),
+            Expr::Ident(name) if self.is_type(name) => Ok(conversion::type_value(name)),
             Expr::Select(select) if select.test => {
                 let operand = self.resolve(&select.operand)?;
                 self.charge(1)?;
@@ -125,12 +142,14 @@ impl<'a> Evaluation<'a> {
                 self.variables = self.variables.saturating_add(cost);
                 Some(value)
             }
-            ("authorizer", "requestResource") => Some(library::call(library::REQUEST_RESOURCE, None, &[])),
             _ => None,
         }
     }
 
     fn name(&mut self, name: &str) -> Outcome {
+        if name == REQUEST_RESOURCE {
+            return library::call(library::REQUEST_RESOURCE, None, &[]);
+        }
         let Some(index) = self.slots.iter().rposition(|slot| slot.name == name) else {
             let unknown = || ExecutionError::UndeclaredReference(Arc::new(name.to_owned()));
             let bound = self.scope.bound.iter().find(|(known, _)| *known == name);
@@ -355,32 +374,5 @@ fn begins_with_choice(node: &IdedExpr) -> bool {
         Expr::Call(call) if call.func_name == operators::CONDITIONAL => true,
         Expr::Call(call) if is_attribute(&node.expr) => call.args.first().is_some_and(begins_with_choice),
         _ => false,
-    }
-}
-
-/// Whether the value is in the text of the expression, so that it costs nothing.
-fn is_constant(node: &IdedExpr) -> bool {
-    match &node.expr {
-        Expr::Literal(_) => true,
-        Expr::List(list) => list.elements.iter().all(is_constant),
-        Expr::Call(call) => is_constant_conversion(call),
-        _ => false,
-    }
-}
-
-fn is_constant_conversion(call: &CallExpr) -> bool {
-    let known = CONVERSIONS.contains(&call.func_name.as_str());
-    known && call.target.is_none() && matches!(&call.args[..], [only] if matches!(only.expr, Expr::Literal(_)))
-}
-
-fn literal_value(literal: &LiteralValue) -> CelValue {
-    match literal {
-        LiteralValue::Boolean(value) => CelValue::Bool(*value.inner()),
-        LiteralValue::Bytes(bytes) => CelValue::Bytes(Arc::new(bytes.inner().to_vec())),
-        LiteralValue::Double(number) => CelValue::Float(*number.inner()),
-        LiteralValue::Int(number) => CelValue::Int(*number.inner()),
-        LiteralValue::String(text) => CelValue::String(Arc::new(text.inner().to_owned())),
-        LiteralValue::UInt(number) => CelValue::UInt(*number.inner()),
-        LiteralValue::Null => CelValue::Null,
     }
 }

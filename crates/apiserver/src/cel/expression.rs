@@ -1,11 +1,8 @@
 //! Expressions of admission: conditions of webhooks, and everything that policies say.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
 };
 
 use serde_json::Value;
@@ -14,27 +11,71 @@ use super::{
     authority::{self, Authority},
     check::Declared,
     engine::{Answer, EvaluationError, Program, Scope, Variable},
+    kind_type::KindType,
+    surroundings,
     types::Type,
     value,
 };
 
-/// What all expressions of admission may name.
-const NAMES: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
+/// The variable by which expressions ask who may do what with the resource of the request.
+pub(super) const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
 /// What all expressions that see the same facts may cost together.
 const COST_MAX: u64 = 10_000_000;
 /// What all conditions of a webhook or of a policy may cost together.
 const CONDITIONS_COST_MAX: u64 = 2_500_000;
 
-/// What an expression may name beyond what all may.
+/// What an expression may name beyond what all may, and what it is for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Names<'a> {
     /// Whether there are parameters.
     pub(crate) params: bool,
     /// The variables that come before it.
-    pub(crate) variables: Option<&'a [&'a str]>,
-    /// Whether it may make objects and patches.
-    pub(crate) makes_objects: bool,
+    pub(crate) variables: Option<&'a [(String, Expression)]>,
+    pub(crate) purpose: Purpose,
+    /// The types of what is seen; anything if nothing is said.
+    pub(crate) known: Option<&'a Known>,
+}
+
+/// The types of objects and parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) object: KindType,
+    pub(crate) params: Option<KindType>,
+}
+
+/// What an expression is for, which says what it must yield.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It says whether something holds.
+    #[default]
+    Condition,
+    /// It says what to tell whoever is refused.
+    Message,
+    /// It says what to note for the audit log.
+    Annotation,
+    /// Others use it.
+    Variable,
+    /// It makes fields that are applied.
+    Configuration,
+    /// It makes the operations of a patch.
+    Patch,
+    /// It is only looked at, whatever it yields.
+    TypeCheck,
+}
+
+impl Purpose {
+    /// What an expression may yield; anything if nothing is said.
+    fn results(self) -> Vec<Type> {
+        match self {
+            Self::Condition => vec![Type::Bool],
+            Self::Message => vec![Type::Text],
+            Self::Annotation => vec![Type::Text, Type::Null],
+            Self::Variable | Self::TypeCheck => Vec::new(),
+            Self::Configuration => vec![Type::structure("Object", [])],
+            Self::Patch => vec![Type::list(Type::structure("JSONPatch", []))],
+        }
+    }
 }
 
 /// A compiled expression.
@@ -59,14 +100,26 @@ impl Expression {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn compile(text: &str, names: Names<'_>) -> Result<Self, String> {
-        let mut known: Vec<(&str, Type)> = NAMES.map(|name| (name, Type::Dyn)).to_vec();
-        known.extend(names.params.then_some(("params", Type::Dyn)));
-        known.extend(names.variables.map(|variables| {
-            let members: BTreeMap<_, _> = variables.iter().map(|name| ((*name).to_owned(), Type::Dyn)).collect();
-            ("variables", Type::Members(Arc::new(members)))
+        let Names { params, variables, purpose, known: types } = names;
+        let object = types.map_or(Type::Dyn, |types| types.object.0.clone());
+        let params_type = types.and_then(|types| types.params.clone()).map_or(Type::Dyn, |params| params.0);
+        let mut known = vec![("object", object.clone()), ("oldObject", object)];
+        known.extend([("request", surroundings::request()), ("namespaceObject", surroundings::namespace())]);
+        known.extend(params.then_some(("params", params_type)));
+        if purpose != Purpose::Message {
+            known.push(("authorizer", Type::Named("kubernetes.authorization.Authorizer")));
+        }
+        if !matches!(purpose, Purpose::Message | Purpose::TypeCheck) {
+            known.push((REQUEST_RESOURCE, Type::Named("kubernetes.authorization.ResourceCheck")));
+        }
+        known.extend(variables.map(|variables| {
+            let types =
+                variables.iter().map(|(name, variable)| (name.clone(), variable.program.result().of_variable()));
+            ("variables", Type::structure("kubernetes.variables", types))
         }));
-        let declared = Declared { names: &known, root: None, makes_objects: names.makes_objects };
-        let program = Program::compile(text, declared)?;
+        let makes_objects = matches!(purpose, Purpose::Configuration | Purpose::Patch);
+        let program = Program::compile(text, Declared { names: &known, root: None, makes_objects })?;
+        fitting(program.result(), &purpose.results())?;
         Ok(Self { text: text.trim().to_owned(), program })
     }
 
@@ -92,6 +145,19 @@ impl Expression {
     /// The expression as it is written.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+}
+
+/// Refuses what yields something else than is wanted.
+fn fitting(found: &Type, wanted: &[Type]) -> Result<(), String> {
+    if wanted.is_empty() || wanted.contains(found) {
+        return Ok(());
+    }
+    let names: Vec<String> = wanted.iter().map(Type::result_name).collect();
+    let found = found.result_name();
+    match &names[..] {
+        [only] => Err(format!("must evaluate to {only} but got {found}")),
+        _ => Err(format!("must evaluate to one of [{}] but got {found}", names.join(" "))),
     }
 }
 

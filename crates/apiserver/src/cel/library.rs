@@ -11,7 +11,11 @@ use kube_cel::{
 };
 use regex::Regex;
 
-use super::{authority, operation::Outcome};
+use super::{
+    authority, conversion, functions,
+    operation::{self, Outcome},
+    wording,
+};
 
 /// The function behind `authorizer.requestResource`; no expression can name it.
 pub(super) const REQUEST_RESOURCE: &str = "@requestResource";
@@ -34,27 +38,82 @@ pub(super) fn call(function: &str, target: Option<&CelValue>, args: &[CelValue])
     if let Some(result) = own(function, target, args) {
         return result;
     }
-    LIBRARY.with(|library| {
-        let mut scope = library.new_inner_scope();
-        for (name, value) in NAMES.iter().zip(args) {
-            scope.add_variable_from_value(*name, value.clone());
-        }
-        let node = |expr: Expr| IdedExpr { id: 0, expr };
-        let name = |name: &str| node(Expr::Ident(name.to_owned()));
-        let target = target.map(|value| {
-            scope.add_variable_from_value(TARGET, value.clone());
-            Box::new(name(TARGET))
-        });
-        let args = NAMES[..args.len()].iter().map(|argument| name(argument)).collect();
-        scope.resolve(&node(Expr::Call(CallExpr { func_name: function.to_owned(), target, args })))
-    })
+    LIBRARY
+        .with(|library| {
+            let mut scope = library.new_inner_scope();
+            for (name, value) in NAMES.iter().zip(args) {
+                scope.add_variable_from_value(*name, value.clone());
+            }
+            let node = |expr: Expr| IdedExpr { id: 0, expr };
+            let name = |name: &str| node(Expr::Ident(name.to_owned()));
+            let subject = target.map(|value| {
+                scope.add_variable_from_value(TARGET, value.clone());
+                Box::new(name(TARGET))
+            });
+            let names = NAMES[..args.len()].iter().map(|argument| name(argument)).collect();
+            let call = CallExpr { func_name: function.to_owned(), target: subject, args: names };
+            scope.resolve(&node(Expr::Call(call)))
+        })
+        .map_err(|error| {
+            let all: Vec<CelValue> = target.into_iter().chain(args).cloned().collect();
+            wording::reworded(function, &all, error)
+        })
 }
 
 /// Functions that do not go through the library.
 fn own(function: &str, target: Option<&CelValue>, args: &[CelValue]) -> Option<Outcome> {
+    let simple = match (target, args) {
+        (None, [value]) => conversion::converted(function, value),
+        (Some(time), []) => conversion::part_of_time(function, time, None),
+        (Some(time), [zone]) => conversion::part_of_time(function, time, Some(zone)),
+        _ => None,
+    };
+    simple.or_else(|| of_texts(function, target, args)).or_else(|| of_patterns(function, target, args))
+}
+
+/// Functions that the library does not have, or in another form.
+fn of_texts(function: &str, target: Option<&CelValue>, args: &[CelValue]) -> Option<Outcome> {
     Some(match (function, target, args) {
-        ("dyn", None, [value]) => Ok(value.clone()),
-        ("type", None, [value]) => Ok(text(type_name(value))),
+        ("optional.unwrap", None, [CelValue::List(items)]) | ("unwrapOpt", Some(CelValue::List(items)), []) => {
+            let inner = items.iter().map(|item| operation::inside(item).ok_or(ExecutionError::NoSuchOverload));
+            let inner = inner.collect::<Result<Vec<_>, _>>();
+            inner.map(|inner| CelValue::List(Arc::new(inner.into_iter().flatten().collect())))
+        }
+        ("format", Some(CelValue::String(_)), [CelValue::List(items)]) if items.iter().any(conversion::is_worded) => {
+            let items = items.iter().map(conversion::worded).collect();
+            call(function, target, &[CelValue::List(Arc::new(items))])
+        }
+        ("lists.range", None, [CelValue::Int(..0)]) => Ok(CelValue::List(Arc::default())),
+        ("split", Some(CelValue::String(_)), [CelValue::String(_), CelValue::Int(0)]) => {
+            Ok(CelValue::List(Arc::default()))
+        }
+        ("split", Some(CelValue::String(given)), [CelValue::String(separator), limit @ ..]) if separator.is_empty() => {
+            let most = match limit {
+                [CelValue::Int(most @ 1..)] => usize::try_from(*most).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
+            let starts: Vec<usize> = given.char_indices().map(|(start, _)| start).take(most).collect();
+            let ends = starts.iter().skip(1).copied().chain([given.len()]);
+            let parts = starts.iter().zip(ends).map(|(start, end)| text(&given[*start..end]));
+            Ok(CelValue::List(Arc::new(parts.collect())))
+        }
+        ("lastIndexOf", Some(CelValue::String(given)), [_, CelValue::Int(from)])
+            if usize::try_from(*from).is_ok_and(|from| from > given.chars().count()) =>
+        {
+            Ok(CelValue::Int(-1))
+        }
+        ("format.named", None, [CelValue::String(name)]) => {
+            let known = functions::of_name(&format!("format.{name}"), false).is_some() && name.as_str() != "named";
+            let found = known.then(|| call(&format!("format.{name}"), None, &[]));
+            found.transpose().map(operation::optional)
+        }
+        _ => return None,
+    })
+}
+
+/// Functions of regular expressions, which are kept compiled.
+fn of_patterns(function: &str, target: Option<&CelValue>, args: &[CelValue]) -> Option<Outcome> {
+    Some(match (function, target, args) {
         ("matches", Some(CelValue::String(given)), [CelValue::String(pattern)])
         | ("matches", None, [CelValue::String(given), CelValue::String(pattern)]) => {
             with_pattern(pattern, |pattern| CelValue::Bool(pattern.is_match(given)))
@@ -103,21 +162,6 @@ fn library() -> Context<'static> {
     let mut library = Context::default().with_all();
     authority::register(&mut library);
     library
-}
-
-fn type_name(value: &CelValue) -> &'static str {
-    match value {
-        CelValue::Int(_) => "int",
-        CelValue::UInt(_) => "uint",
-        CelValue::Float(_) => "double",
-        CelValue::Bool(_) => "bool",
-        CelValue::String(_) => "string",
-        CelValue::Bytes(_) => "bytes",
-        CelValue::List(_) => "list",
-        CelValue::Map(_) => "map",
-        CelValue::Null => "null_type",
-        _ => "dyn",
-    }
 }
 
 /// An argument of a call.

@@ -1,30 +1,40 @@
-//! Macros that the parser does not know, written out as the loops and the bindings that they stand for.
+//! Macros, written out as the loops and the bindings that they stand for.
 
 use kube_cel::cel::{
     IdedExpr,
     common::ast::{
-        CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, MapExpr, operators,
+        CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
+        operators,
     },
 };
 
+use super::parser::{Halt, Parser, Part};
+
 /// The function that puts an entry into the map that a loop makes; no expression can name it.
-pub(super) const INSERT: &str = "@mapInsert";
+pub(super) const INSERT: &str = "cel.@mapInsert";
 /// The function that sorts a list by the keys in another one.
 pub(super) const SORT_BY_KEYS: &str = "@sortByAssociatedKeys";
 /// What a loop collects its result in.
 pub(super) const RESULT: &str = "@result";
+/// What loops called their results once, which no variable of theirs may be called.
+const OLD_RESULT: &str = "__result__";
 /// The name of a loop that has no turns.
 const UNUSED: &str = "#unused";
 /// What `sortBy` calls the list.
-const SORTED: &str = "@sorted";
-/// Where the numbers of nodes begin that the parser has not made.
-const FIRST_ID: u64 = 1 << 32;
-/// What functions are named by, other than values.
-const LIBRARIES: [&str; 8] = ["sets", "math", "lists", "base64", "strings", "optional", "format", "jsonpatch"];
+const SORTED: &str = "@__sortBy_input__";
+/// How much deeper than its parts what a macro stands for is.
+const DEPTH: usize = 4;
 
-/// Writes out all macros, and calls such as `sets.contains(a, b)` as calls of `sets.contains`.
-pub(super) fn expand(expression: &mut IdedExpr) {
-    Expansion { next: FIRST_ID }.visit(expression);
+/// Whether a call is one of a macro.
+pub(super) fn is_one(function: &str, is_method: bool, args: usize) -> bool {
+    match (function, is_method) {
+        ("has", false) => args == 1,
+        ("all" | "exists" | "exists_one" | "map", true) => matches!(args, 2 | 3),
+        ("existsOne", true) => args == 3,
+        ("filter" | "optMap" | "optFlatMap" | "sortBy", true) => args == 2,
+        ("transformList" | "transformMap" | "transformMapEntry", true) => matches!(args, 3 | 4),
+        _ => false,
+    }
 }
 
 /// Whether a loop only binds a name to a value.
@@ -32,8 +42,281 @@ pub(super) fn is_binding(fold: &ComprehensionExpr) -> bool {
     fold.iter_var == UNUSED
 }
 
+/// What a macro stands for.
+pub(super) fn expanded(
+    parser: &mut Parser,
+    id: u64,
+    function: &str,
+    target: Option<Part>,
+    args: Vec<Part>,
+) -> Result<Part, Halt> {
+    let place = parser.place(id);
+    let depth = target.iter().chain(&args).map(|part| part.depth).max().unwrap_or(0) + DEPTH;
+    let mut args: Vec<IdedExpr> = args.into_iter().map(|part| part.node).collect();
+    let mut expansion = Expansion { parser, place };
+    let made = match target {
+        None => expansion.presence(args.remove(0)),
+        Some(target) => expansion.method(function, target.node, args),
+    };
+    match made {
+        Ok(node) => expansion.parser.over(node.id, node.expr, [depth - 1]),
+        Err(Failure::Halt(halt)) => Err(halt),
+        Err(Failure::Argument(id, message)) => {
+            let place = expansion.parser.place(id);
+            expansion.parser.fault(place, &message)
+        }
+    }
+}
+
+/// Why a macro cannot be written out.
+enum Failure {
+    Halt(Halt),
+    /// An argument is not what it has to be.
+    Argument(u64, String),
+}
+
+impl From<Halt> for Failure {
+    fn from(halt: Halt) -> Self {
+        Self::Halt(halt)
+    }
+}
+
+type Made<T = IdedExpr> = Result<T, Failure>;
+
+/// A loop without its range and its names.
+struct Fold {
+    start: IdedExpr,
+    condition: IdedExpr,
+    step: IdedExpr,
+    result: IdedExpr,
+}
+
+struct Expansion<'a> {
+    parser: &'a mut Parser,
+    /// Where the macro stands, and with it all that it stands for.
+    place: usize,
+}
+
+impl Expansion<'_> {
+    fn presence(&mut self, arg: IdedExpr) -> Made {
+        match arg.expr {
+            Expr::Select(select) => self.node(Expr::Select(SelectExpr { test: true, ..select })),
+            _ => Err(Failure::Argument(arg.id, "invalid argument to has() macro".to_owned())),
+        }
+    }
+
+    fn method(&mut self, function: &str, target: IdedExpr, mut args: Vec<IdedExpr>) -> Made {
+        if let "optMap" | "optFlatMap" = function {
+            let Expr::Ident(name) = &args[0].expr else {
+                let message = format!("{function}() variable name must be a simple identifier");
+                return Err(Failure::Argument(args[0].id, message));
+            };
+            return self.optional(target, &name.clone(), args.remove(1), function == "optMap");
+        }
+        if function == "sortBy" {
+            return self.sort_by(target, args);
+        }
+        let has_two_names = function.starts_with("transform") || args.len() == 3 && function != "map";
+        let what = if matches!(function, "map" | "filter") {
+            "argument is not an identifier"
+        } else {
+            "argument must be a simple name"
+        };
+        let first = variable(&args[0], what)?;
+        let second = match has_two_names {
+            true => Some(variable(&args[1], what)?),
+            false => None,
+        };
+        if second.as_ref() == Some(&first) {
+            return Err(Failure::Argument(args[1].id, format!("duplicate variable name: {first}")));
+        }
+        for (name, arg) in [Some(&first), second.as_ref()].into_iter().flatten().zip(&args) {
+            if name == RESULT || name == OLD_RESULT {
+                let message = "iteration variable overwrites accumulator variable".to_owned();
+                return Err(Failure::Argument(arg.id, message));
+            }
+        }
+        let rest = args.split_off(if has_two_names { 2 } else { 1 });
+        let fold = self.fold(function, &first, rest)?;
+        self.loop_over(target, first, second, fold)
+    }
+
+    fn fold(&mut self, function: &str, name: &str, mut parts: Vec<IdedExpr>) -> Made<Fold> {
+        let body = parts.pop().ok_or(Halt::Syntax)?;
+        let filter = parts.pop();
+        Ok(match function {
+            "all" => {
+                let accumulated = self.ident(RESULT)?;
+                Fold {
+                    start: self.truth(true)?,
+                    condition: self.call(operators::NOT_STRICTLY_FALSE, vec![accumulated])?,
+                    step: self.call_on_result(operators::LOGICAL_AND, body)?,
+                    result: self.ident(RESULT)?,
+                }
+            }
+            "exists" => {
+                let accumulated = self.ident(RESULT)?;
+                let negated = self.call(operators::LOGICAL_NOT, vec![accumulated])?;
+                Fold {
+                    start: self.truth(false)?,
+                    condition: self.call(operators::NOT_STRICTLY_FALSE, vec![negated])?,
+                    step: self.call_on_result(operators::LOGICAL_OR, body)?,
+                    result: self.ident(RESULT)?,
+                }
+            }
+            "exists_one" | "existsOne" => {
+                let more = self.number(1)?;
+                let more = self.call_on_result(operators::ADD, more)?;
+                let unchanged = self.ident(RESULT)?;
+                let once = self.number(1)?;
+                Fold {
+                    start: self.number(0)?,
+                    condition: self.truth(true)?,
+                    step: self.call(operators::CONDITIONAL, vec![body, more, unchanged])?,
+                    result: self.call_on_result(operators::EQUALS, once)?,
+                }
+            }
+            _ => self.collection(function, name, body, filter)?,
+        })
+    }
+
+    /// A loop that makes a list or a map.
+    fn collection(&mut self, function: &str, name: &str, body: IdedExpr, filter: Option<IdedExpr>) -> Made<Fold> {
+        let (start, step, filter) = match function {
+            "filter" => {
+                let item = self.ident(name)?;
+                let item = self.list(vec![item])?;
+                (self.list(Vec::new())?, self.call_on_result(operators::ADD, item)?, Some(body))
+            }
+            "map" | "transformList" => {
+                let item = self.list(vec![body])?;
+                (self.list(Vec::new())?, self.call_on_result(operators::ADD, item)?, filter)
+            }
+            "transformMap" => {
+                let (accumulated, key) = (self.ident(RESULT)?, self.ident(name)?);
+                (self.empty_map()?, self.call(INSERT, vec![accumulated, key, body])?, filter)
+            }
+            _ => (self.empty_map()?, self.call_on_result(INSERT, body)?, filter),
+        };
+        let step = match filter {
+            Some(filter) => {
+                let unchanged = self.ident(RESULT)?;
+                self.call(operators::CONDITIONAL, vec![filter, step, unchanged])?
+            }
+            None => step,
+        };
+        Ok(Fold { start, condition: self.truth(true)?, step, result: self.ident(RESULT)? })
+    }
+
+    fn loop_over(&mut self, range: IdedExpr, name: String, second: Option<String>, fold: Fold) -> Made {
+        let Fold { start, condition, step, result } = fold;
+        self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: range,
+            iter_var: name,
+            iter_var2: second,
+            accu_var: RESULT.to_owned(),
+            accu_init: start,
+            loop_cond: condition,
+            loop_step: step,
+            result,
+        })))
+    }
+
+    /// A name for a value: a loop without turns.
+    fn binding(&mut self, name: &str, value: IdedExpr, body: IdedExpr) -> Made {
+        let (iter_range, loop_step) = (self.list(Vec::new())?, self.ident(name)?);
+        let never = self.truth(false)?;
+        self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range,
+            iter_var: UNUSED.to_owned(),
+            iter_var2: None,
+            accu_var: name.to_owned(),
+            accu_init: value,
+            loop_cond: never,
+            loop_step,
+            result: body,
+        })))
+    }
+
+    fn sort_by(&mut self, target: IdedExpr, args: Vec<IdedExpr>) -> Made {
+        if matches!(target.expr, Expr::Literal(_) | Expr::Map(_) | Expr::Struct(_)) {
+            let message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            return Err(Failure::Argument(target.id, message.to_owned()));
+        }
+        let range = self.ident(SORTED)?;
+        let keys = self.method("map", range, args)?;
+        let list = self.ident(SORTED)?;
+        let sorted = self.method_call(SORT_BY_KEYS, list, vec![keys])?;
+        self.binding(SORTED, target, sorted)
+    }
+
+    fn optional(&mut self, target: IdedExpr, name: &str, body: IdedExpr, wraps: bool) -> Made {
+        let mut copy = target.clone();
+        self.renumber(&mut copy)?;
+        let value = self.method_call("value", copy, Vec::new())?;
+        let mut some = self.binding(name, value, body)?;
+        if wraps {
+            some = self.call("optional.of", vec![some])?;
+        }
+        let condition = self.method_call("hasValue", target, Vec::new())?;
+        let none = self.call("optional.none", Vec::new())?;
+        self.call(operators::CONDITIONAL, vec![condition, some, none])
+    }
+
+    /// Gives every node of a copy a number of its own.
+    fn renumber(&mut self, node: &mut IdedExpr) -> Made<()> {
+        node.id = self.parser.id(self.parser.place(node.id))?;
+        parts(&mut node.expr).into_iter().try_for_each(|part| self.renumber(part))
+    }
+
+    fn node(&mut self, expr: Expr) -> Made {
+        Ok(IdedExpr { id: self.parser.id(self.place)?, expr })
+    }
+
+    fn ident(&mut self, name: &str) -> Made {
+        self.node(Expr::Ident(name.to_owned()))
+    }
+
+    fn truth(&mut self, value: bool) -> Made {
+        self.node(Expr::Literal(LiteralValue::Boolean(value.into())))
+    }
+
+    fn number(&mut self, value: i64) -> Made {
+        self.node(Expr::Literal(LiteralValue::Int(value.into())))
+    }
+
+    fn list(&mut self, elements: Vec<IdedExpr>) -> Made {
+        self.node(Expr::List(ListExpr::new(elements)))
+    }
+
+    fn empty_map(&mut self) -> Made {
+        self.node(Expr::Map(MapExpr { entries: Vec::new() }))
+    }
+
+    fn call(&mut self, function: &str, args: Vec<IdedExpr>) -> Made {
+        self.node(Expr::Call(CallExpr { func_name: function.to_owned(), target: None, args }))
+    }
+
+    fn call_on_result(&mut self, function: &str, other: IdedExpr) -> Made {
+        let result = self.ident(RESULT)?;
+        self.call(function, vec![result, other])
+    }
+
+    fn method_call(&mut self, function: &str, target: IdedExpr, args: Vec<IdedExpr>) -> Made {
+        self.node(Expr::Call(CallExpr { func_name: function.to_owned(), target: Some(Box::new(target)), args }))
+    }
+}
+
+/// The name that an argument gives to a variable.
+fn variable(arg: &IdedExpr, otherwise: &str) -> Made<String> {
+    match &arg.expr {
+        Expr::Ident(name) => Ok(name.clone()),
+        _ => Err(Failure::Argument(arg.id, otherwise.to_owned())),
+    }
+}
+
 /// The parts of an expression.
-fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
+pub(super) fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
     match expression {
         Expr::Call(call) => call.target.iter_mut().map(|target| &mut **target).chain(&mut call.args).collect(),
         Expr::Select(select) => vec![&mut select.operand],
@@ -52,213 +335,5 @@ fn entry_parts(entry: &mut IdedEntryExpr) -> Vec<&mut IdedExpr> {
     match &mut entry.expr {
         EntryExpr::StructField(field) => vec![&mut field.value],
         EntryExpr::MapEntry(entry) => vec![&mut entry.key, &mut entry.value],
-    }
-}
-
-/// A loop without its range and its names.
-struct Fold {
-    start: IdedExpr,
-    condition: IdedExpr,
-    step: IdedExpr,
-    result: IdedExpr,
-}
-
-struct Expansion {
-    next: u64,
-}
-
-impl Expansion {
-    fn visit(&mut self, node: &mut IdedExpr) {
-        parts(&mut node.expr).into_iter().for_each(|part| self.visit(part));
-        let Expr::Call(call) = &mut node.expr else { return };
-        if let Some(expanded) = self.expanded(call) {
-            *node = expanded;
-        } else if let Some(Expr::Ident(prefix)) = call.target.as_ref().map(|target| &target.expr)
-            && (LIBRARIES.contains(&prefix.as_str()) || prefix == "ip" && call.func_name == "isCanonical")
-        {
-            call.func_name = format!("{prefix}.{}", call.func_name);
-            call.target = None;
-        }
-    }
-
-    fn expanded(&mut self, call: &CallExpr) -> Option<IdedExpr> {
-        let target = call.target.as_deref()?.clone();
-        let name = |index: usize| match &call.args.get(index)?.expr {
-            Expr::Ident(name) => Some(name.clone()),
-            _ => None,
-        };
-        match (call.func_name.as_str(), &call.args[..]) {
-            ("bind", [_, value, body]) if matches!(&target.expr, Expr::Ident(name) if name == "cel") => {
-                Some(self.binding(name(0)?, value.clone(), body.clone()))
-            }
-            ("sortBy", [_, key]) => Some(self.sort_by(target, name(0)?, key.clone())),
-            ("optMap", [_, body]) => Some(self.optional(target, name(0)?, body.clone(), true)),
-            ("optFlatMap", [_, body]) => Some(self.optional(target, name(0)?, body.clone(), false)),
-            (function, [_, _, rest @ ..]) if matches!(rest.len(), 1 | 2) => {
-                let names = [name(0)?, name(1)?];
-                let fold = self.fold(function, &names[0], rest)?;
-                Some(self.loop_over(target, names, fold))
-            }
-            _ => None,
-        }
-    }
-
-    /// A loop with a name for keys and one for values.
-    fn fold(&mut self, function: &str, key: &str, parts: &[IdedExpr]) -> Option<Fold> {
-        let result = self.ident(RESULT);
-        let (body, filter) = match parts {
-            [body] => (body.clone(), None),
-            [filter, body] if function.starts_with("transform") => (body.clone(), Some(filter.clone())),
-            _ => return None,
-        };
-        let always = LiteralValue::Boolean(true.into());
-        let (start, condition, step, result) = match function {
-            "all" => {
-                let condition = self.not_strictly_false(result);
-                let step = self.call_on_result(operators::LOGICAL_AND, body);
-                (self.literal(always), condition, step, self.ident(RESULT))
-            }
-            "exists" => {
-                let negated = self.call(operators::LOGICAL_NOT, vec![result]);
-                let condition = self.not_strictly_false(negated);
-                let step = self.call_on_result(operators::LOGICAL_OR, body);
-                (self.literal(LiteralValue::Boolean(false.into())), condition, step, self.ident(RESULT))
-            }
-            "existsOne" | "exists_one" => {
-                let one = || LiteralValue::Int(1.into());
-                let (more, once) = (self.literal(one()), self.literal(one()));
-                let step = self.call_on_result(operators::ADD, more);
-                let step = self.call(operators::CONDITIONAL, vec![body, step, result]);
-                let result = self.call_on_result(operators::EQUALS, once);
-                (self.literal(LiteralValue::Int(0.into())), self.literal(always), step, result)
-            }
-            _ => {
-                let (start, step) = self.transformation(function, key, body)?;
-                let step = match filter {
-                    Some(filter) => {
-                        let unchanged = self.ident(RESULT);
-                        self.call(operators::CONDITIONAL, vec![filter, step, unchanged])
-                    }
-                    None => step,
-                };
-                (start, self.literal(always), step, result)
-            }
-        };
-        Some(Fold { start, condition, step, result })
-    }
-
-    /// Where a transformation begins, and what it does at every turn.
-    fn transformation(&mut self, function: &str, key: &str, body: IdedExpr) -> Option<(IdedExpr, IdedExpr)> {
-        match function {
-            "transformList" => {
-                let item = self.list(vec![body]);
-                Some((self.list(Vec::new()), self.call_on_result(operators::ADD, item)))
-            }
-            "transformMap" => {
-                let (result, key) = (self.ident(RESULT), self.ident(key));
-                Some((self.empty_map(), self.call(INSERT, vec![result, key, body])))
-            }
-            "transformMapEntry" => Some((self.empty_map(), self.call_on_result(INSERT, body))),
-            _ => None,
-        }
-    }
-
-    fn loop_over(&mut self, range: IdedExpr, [key, value]: [String; 2], fold: Fold) -> IdedExpr {
-        let Fold { start, condition, step, result } = fold;
-        self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
-            iter_range: range,
-            iter_var: key,
-            iter_var2: Some(value),
-            accu_var: RESULT.to_owned(),
-            accu_init: start,
-            loop_cond: condition,
-            loop_step: step,
-            result,
-        })))
-    }
-
-    /// `cel.bind(name, value, body)`: a loop without turns.
-    fn binding(&mut self, name: String, value: IdedExpr, body: IdedExpr) -> IdedExpr {
-        let (iter_range, loop_step) = (self.list(Vec::new()), self.ident(&name));
-        let never = self.literal(LiteralValue::Boolean(false.into()));
-        self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
-            iter_range,
-            iter_var: UNUSED.to_owned(),
-            iter_var2: None,
-            accu_var: name,
-            accu_init: value,
-            loop_cond: never,
-            loop_step,
-            result: body,
-        })))
-    }
-
-    fn sort_by(&mut self, target: IdedExpr, name: String, key: IdedExpr) -> IdedExpr {
-        let item = self.list(vec![key]);
-        let (start, step) = (self.list(Vec::new()), self.call_on_result(operators::ADD, item));
-        let (range, always) = (self.ident(SORTED), self.literal(LiteralValue::Boolean(true.into())));
-        let result = self.ident(RESULT);
-        let keys = self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
-            iter_range: range,
-            iter_var: name,
-            iter_var2: None,
-            accu_var: RESULT.to_owned(),
-            accu_init: start,
-            loop_cond: always,
-            loop_step: step,
-            result,
-        })));
-        let list = self.ident(SORTED);
-        let sorted = self.method(SORT_BY_KEYS, list, vec![keys]);
-        self.binding(SORTED.to_owned(), target, sorted)
-    }
-
-    fn optional(&mut self, target: IdedExpr, name: String, body: IdedExpr, wraps: bool) -> IdedExpr {
-        let value = self.method("value", target.clone(), Vec::new());
-        let mut some = self.binding(name, value, body);
-        if wraps {
-            some = self.call("optional.of", vec![some]);
-        }
-        let condition = self.method("hasValue", target, Vec::new());
-        let none = self.call("optional.none", Vec::new());
-        self.call(operators::CONDITIONAL, vec![condition, some, none])
-    }
-
-    fn node(&mut self, expr: Expr) -> IdedExpr {
-        self.next += 1;
-        IdedExpr { id: self.next, expr }
-    }
-
-    fn ident(&mut self, name: &str) -> IdedExpr {
-        self.node(Expr::Ident(name.to_owned()))
-    }
-
-    fn literal(&mut self, value: LiteralValue) -> IdedExpr {
-        self.node(Expr::Literal(value))
-    }
-
-    fn list(&mut self, elements: Vec<IdedExpr>) -> IdedExpr {
-        self.node(Expr::List(ListExpr::new(elements)))
-    }
-
-    fn empty_map(&mut self) -> IdedExpr {
-        self.node(Expr::Map(MapExpr { entries: Vec::new() }))
-    }
-
-    fn call(&mut self, function: &str, args: Vec<IdedExpr>) -> IdedExpr {
-        self.node(Expr::Call(CallExpr { func_name: function.to_owned(), target: None, args }))
-    }
-
-    fn call_on_result(&mut self, function: &str, other: IdedExpr) -> IdedExpr {
-        let result = self.ident(RESULT);
-        self.call(function, vec![result, other])
-    }
-
-    fn method(&mut self, function: &str, target: IdedExpr, args: Vec<IdedExpr>) -> IdedExpr {
-        self.node(Expr::Call(CallExpr { func_name: function.to_owned(), target: Some(Box::new(target)), args }))
-    }
-
-    fn not_strictly_false(&mut self, value: IdedExpr) -> IdedExpr {
-        self.call(operators::NOT_STRICTLY_FALSE, vec![value])
     }
 }

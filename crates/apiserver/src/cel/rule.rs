@@ -9,6 +9,9 @@ use super::{budget::Costs, check::Declared, declaration::Declaration, engine::Pr
 /// The reasons that a rule may give.
 const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
+/// What the type of `self` is called if it has fields. Upstream adds a number, another one each time.
+const SELF: &str = "selfType";
+
 /// A compiled rule.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
@@ -140,7 +143,7 @@ impl Rule {
 
 /// What a rule may name.
 fn names(site: Site<'_>, optional_old_self: bool) -> [(&'static str, Type); 2] {
-    let this = site.declaration.map_or(Type::Dyn, Type::of);
+    let this = site.declaration.map_or(Type::Dyn, |declaration| Type::of(declaration, SELF));
     let old = if optional_old_self { Type::optional(this.clone()) } else { this.clone() };
     [("self", this), ("oldSelf", old)]
 }
@@ -149,10 +152,7 @@ fn names(site: Site<'_>, optional_old_self: bool) -> [(&'static str, Type); 2] {
 fn compiled(text: &str, site: Site<'_>, names: &[(&str, Type)], wanted: &Type) -> Result<Program, String> {
     let declared = Declared { names, root: site.declaration, makes_objects: false };
     let program = Program::compile(text, declared)?;
-    match program.surely_yields_other_than(wanted) {
-        true => Err(format!("must evaluate to a {wanted}")),
-        false => Ok(program),
-    }
+    if program.result() == wanted { Ok(program) } else { Err(format!("must evaluate to a {wanted}")) }
 }
 
 /// What is wrong with what a rule says beside its expressions: the member, its value if it is there, and why.

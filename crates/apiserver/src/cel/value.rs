@@ -130,7 +130,8 @@ fn convert_object(members: &JsonMap<String, Value>, schema: &Value) -> CelValue 
             (None, None) if properties.is_some() => continue,
             (None, None) => (escape(name), &Value::Null),
         };
-        if value.is_null() && child.get("nullable") != Some(&Value::Bool(true)) && additional.is_none() {
+        // A field that is null is not there, whether it may be null or not.
+        if value.is_null() && additional.is_none() {
             continue;
         }
         map.insert(Key::String(Arc::new(key)), convert(value, child));

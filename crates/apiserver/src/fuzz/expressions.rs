@@ -8,7 +8,7 @@ use windlass_store::Store;
 use super::line;
 use crate::{
     auth::{Auth, User},
-    cel::{Authority, Expression, Facts, Names, ResourceQuestion, Rules},
+    cel::{Authority, Expression, Facts, Names, Purpose, ResourceQuestion, Rules},
     codec::parse_json,
     jsonpath::JsonPath,
 };
@@ -29,9 +29,14 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 
 static AUTH: LazyLock<Arc<Auth>> = LazyLock::new(|| Arc::new(Auth::new(Store::in_memory())));
 
-/// A variable, which cannot see itself.
-static FIRST: LazyLock<Expression> =
-    LazyLock::new(|| Expression::compile("object", Names::default()).expect("the name is known"));
+/// A variable.
+static VARIABLES: LazyLock<[(String, Expression); 1]> = LazyLock::new(|| {
+    let names = Names { purpose: Purpose::Variable, ..Names::default() };
+    [("first".to_owned(), Expression::compile("object", names).expect("the name is known"))]
+});
+
+/// What an expression can be for.
+const PURPOSES: [Purpose; 3] = [Purpose::Variable, Purpose::Configuration, Purpose::Patch];
 
 /// An expression, the object that it sees and the object before, on a line each.
 pub(super) fn cel(bytes: &[u8]) {
@@ -41,13 +46,14 @@ pub(super) fn cel(bytes: &[u8]) {
     let object = |text| parse_json(text).map(|document| document.value).unwrap_or_else(|_| json!({}));
     let (new, old) = (object(new), object(old));
     rule(text, &new, &old);
-    let names = Names { params: true, variables: Some(&["first"]), makes_objects: true };
-    if let Ok(expression) = Expression::compile(text, names) {
+    for purpose in PURPOSES {
+        let names = Names { params: true, variables: Some(&*VARIABLES), purpose, known: None };
+        let Ok(expression) = Expression::compile(text, names) else { continue };
         let request = json!({"object": new, "oldObject": old, "operation": "UPDATE", "userInfo": {"username": "ann"}});
         let resource = ResourceQuestion { resource: "pods".to_owned(), ..ResourceQuestion::default() };
         let authority = Authority { auth: Arc::clone(&AUTH), user: User::master("ann"), resource };
         let facts = Facts::new(&request, authority).with_params(&old);
-        let _ = expression.evaluate(&facts.with_variables(&[("first".to_owned(), FIRST.clone())]));
+        let _ = expression.evaluate(&facts.with_variables(&*VARIABLES));
     }
 }
 

@@ -62,7 +62,7 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Wr
     scope.mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
     strategy::prepare_create(&scope.kind, &mut object, &scope.user);
-    prepare::complete(scope, &mut object)?;
+    prepare::complete_again(scope, &mut object)?;
     let _allocation = match object.name() {
         // Only what is stored needs an address that is its own.
         "" if scope.options.dry_run => None,

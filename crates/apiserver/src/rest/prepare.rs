@@ -75,6 +75,16 @@ pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError
     Ok(())
 }
 
+/// Completes an object once more after admission. Plugins leave custom objects alone, and what webhooks and policies
+/// change is read there; only a default may be missing again.
+pub(crate) fn complete_again(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
+    if scope.kind.is_builtin() {
+        return complete(scope, object);
+    }
+    conform::default(&scope.kind, object);
+    Ok(())
+}
+
 /// The object in canonical form, with the defaults of its kind.
 pub(crate) fn completed(kind: &Served, object: Value) -> Result<Value, ApiError> {
     let (mut completed, _) = conform::read(kind, object)?;

@@ -27,8 +27,19 @@ enum Test {
 impl LabelSelector {
     /// Reads `a=b,c in (d,e),!f`.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let requirements = split(text).into_iter().filter(|part| !part.trim().is_empty()).map(requirement);
-        Ok(Self(requirements.collect::<Result<_, _>>()?))
+        if is_blank(text) {
+            return Ok(Self::default());
+        }
+        let parts = split(text);
+        if let Some(empty) = parts.iter().position(|part| is_blank(part)) {
+            let message = match (empty, parts.get(empty + 1)) {
+                (0, _) => "found ',', expected: !, identifier, or 'end of string'",
+                (_, Some(_)) => "found ',', expected: identifier after ','",
+                (_, None) => "found '', expected: identifier after ','",
+            };
+            return Err(ApiError::bad_request(message.to_owned()));
+        }
+        Ok(Self(parts.into_iter().map(requirement).collect::<Result<_, _>>()?))
     }
 
     /// Reads a `metav1.LabelSelector`.
@@ -78,6 +89,11 @@ impl Test {
             Self::Less(than) => number().is_some_and(|number| number < *than),
         }
     }
+}
+
+/// Whether there is nothing but what selectors count as white space.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|letter| matches!(letter, ' ' | '\t' | '\r' | '\n'))
 }
 
 /// Splits at the commas that are not in brackets.

@@ -155,7 +155,7 @@ async fn update_once(
     prepare::complete(scope, &mut object)?;
     let view = View::of(scope, part);
     let Change { mut object, live } = view.mutate(scope, Change { object, live }).await?;
-    prepare::complete(scope, &mut object)?;
+    prepare::complete_again(scope, &mut object)?;
     // Only now: what admission changed counts for the generation, too.
     prepare::for_update(scope, part, &mut object, &live)?;
     let _allocation = strategy::allocate(&scope.api, &scope.kind, &mut object, Some(&live)).await?;

@@ -123,20 +123,19 @@ fn add_layout(store: &ImageStore, layout: &Path, origin: &Path) -> Result<Record
     let (config_path, layers) = if layout.join("index.json").is_file() {
         oci(layout, "index.json".into(), 0)?.ok_or_else(|| problem("it has no image for this architecture"))?
     } else if layout.join("manifest.json").is_file() {
-        let manifests: Vec<DockerManifest> = read_json(&layout.join("manifest.json"))?;
+        let manifests: Vec<DockerManifest> =
+            parsed(&layout.join("manifest.json"), &document(layout, Path::new("manifest.json"))?)?;
         let first = manifests.into_iter().next().ok_or_else(|| problem("it names no image"))?;
         (first.config.into(), first.layers.into_iter().map(PathBuf::from).collect())
     } else {
         return Err(problem("it is no image: neither index.json (OCI) nor manifest.json (Docker) is there"));
     };
-    let inside =
-        |path: &Path| crate::sandbox::resolve(layout, path).map(|p| layout.join(p)).map_err(doing("read the archive"));
-    let config_bytes = fs::read(inside(&config_path)?).map_err(doing("read the image's configuration"))?;
+    let config_bytes = document(layout, &config_path)?;
     let config: ConfigFile = serde_json::from_slice(&config_bytes).map_err(|e| problem(&e.to_string()))?;
     let id = format!("sha256-{}", hex::encode(Sha256::digest(&config_bytes)));
     store.publish(&id, |rootfs| {
         for layer_path in &layers {
-            let path = inside(layer_path)?;
+            let path = inside(layout, layer_path)?;
             let file = File::open(&path).map_err(doing(format!("open {}", path.display())))?;
             let stream = decompressed(file).map_err(doing("read a layer"))?;
             layer::unpack(stream, rootfs).map_err(doing(format!("unpack {}", layer_path.display())))?;
@@ -148,15 +147,15 @@ fn add_layout(store: &ImageStore, layout: &Path, origin: &Path) -> Result<Record
 
 type Found = Option<(PathBuf, Vec<PathBuf>)>;
 
-fn oci(layout: &Path, document: PathBuf, depth: usize) -> Result<Found, ImageError> {
-    let parsed: OciDocument = read_json(&layout.join(&document))?;
-    if let Some(config) = parsed.config {
-        let layers = parsed.layers.iter().map(|layer| blob(&layer.digest)).collect();
+fn oci(layout: &Path, path: PathBuf, depth: usize) -> Result<Found, ImageError> {
+    let found: OciDocument = parsed(&path, &document(layout, &path)?)?;
+    if let Some(config) = found.config {
+        let layers = found.layers.iter().map(|layer| blob(&layer.digest)).collect();
         return Ok(Some((blob(&config.digest), layers)));
     }
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let fits = |d: &&Descriptor| d.platform.as_ref().is_none_or(|platform| platform.architecture == architecture);
-    match parsed.manifests.iter().find(fits) {
+    match found.manifests.iter().find(fits) {
         Some(manifest) if depth < INDEX_DEPTH_MAX => oci(layout, blob(&manifest.digest), depth + 1),
         _ => Ok(None),
     }
@@ -173,12 +172,29 @@ fn blob(digest: &str) -> PathBuf {
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ImageError> {
+    parsed(path, &limited(path)?)
+}
+
+fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ImageError> {
+    serde_json::from_slice(text)
+        .map_err(|e| ImageError::Archive { path: path.display().to_string(), problem: e.to_string() })
+}
+
+/// A document of a layout; links in it lead nowhere else.
+fn document(layout: &Path, path: &Path) -> Result<Vec<u8>, ImageError> {
+    limited(&inside(layout, path)?)
+}
+
+fn inside(layout: &Path, path: &Path) -> Result<PathBuf, ImageError> {
+    crate::sandbox::resolve(layout, path).map(|path| layout.join(path)).map_err(doing("read the archive"))
+}
+
+fn limited(path: &Path) -> Result<Vec<u8>, ImageError> {
     let mut text = Vec::new();
     File::open(path)
         .and_then(|file| file.take(DOCUMENT_BYTES_MAX).read_to_end(&mut text))
         .map_err(doing(format!("read {}", path.display())))?;
-    serde_json::from_slice(&text)
-        .map_err(|e| ImageError::Archive { path: path.display().to_string(), problem: e.to_string() })
+    Ok(text)
 }
 
 /// Undoes the compression that the first bytes tell of.

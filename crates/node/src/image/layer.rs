@@ -24,7 +24,6 @@ pub(crate) fn unpack(archive: impl Read, rootfs: &Path) -> io::Result<()> {
     let mut directories = Vec::new();
     for entry in archive.entries()? {
         let mut entry = entry?;
-        budget = budget.checked_sub(entry.size()).ok_or_else(|| io::Error::other("the image is too large"))?;
         let path = entry.path()?.into_owned();
         if path.components().any(|part| matches!(part, Component::ParentDir)) {
             return Err(io::Error::other(format!("a path leaves the image: {}", path.display())));
@@ -32,13 +31,16 @@ pub(crate) fn unpack(archive: impl Read, rootfs: &Path) -> io::Result<()> {
         if whiteout(rootfs, &path)? {
             continue;
         }
-        if let Some((directory, mode)) = unpack_entry(&mut entry, rootfs, &path)? {
-            directories.push((directory, mode));
+        if let Some(mode) = unpack_entry(&mut entry, rootfs, &path, &mut budget)? {
+            directories.push((path, mode));
         }
     }
-    // Last, so that a directory that is not writable can be filled.
-    for (directory, mode) in directories.into_iter().rev() {
-        fs::set_permissions(directory, Permissions::from_mode(mode | 0o700))?;
+    // Last, so that a directory that is not writable can be filled. What was a directory may have become a link since.
+    for (path, mode) in directories.into_iter().rev() {
+        let directory = place(rootfs, &path)?;
+        if fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+            fs::set_permissions(directory, Permissions::from_mode(mode | 0o700))?;
+        }
     }
     Ok(())
 }
@@ -57,7 +59,13 @@ fn whiteout(rootfs: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn unpack_entry<R: Read>(entry: &mut Entry<'_, R>, rootfs: &Path, path: &Path) -> io::Result<Option<(PathBuf, u32)>> {
+/// Unpacks one entry; the mode that a directory gets in the end.
+fn unpack_entry<R: Read>(
+    entry: &mut Entry<'_, R>,
+    rootfs: &Path,
+    path: &Path,
+    budget: &mut u64,
+) -> io::Result<Option<u32>> {
     let Some(name) = path.file_name() else { return Ok(None) };
     let parent = place(rootfs, path.parent().unwrap_or(Path::new("")))?;
     fs::create_dir_all(&parent)?;
@@ -72,12 +80,14 @@ fn unpack_entry<R: Read>(entry: &mut Entry<'_, R>, rootfs: &Path, path: &Path) -
                 fs::create_dir_all(&target)?;
             }
             own(entry, &target);
-            return Ok(Some((target, mode)));
+            return Ok(Some(mode));
         }
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
             remove(&target)?;
             let mut file = fs::File::create_new(&target)?;
-            io::copy(entry, &mut file)?;
+            // A file with holes is larger than what the archive has of it.
+            let written = io::copy(&mut entry.by_ref().take(*budget + 1), &mut file)?;
+            *budget = budget.checked_sub(written).ok_or_else(|| io::Error::other("the image is too large"))?;
             own(entry, &target);
             file.set_permissions(Permissions::from_mode(mode))?;
         }
@@ -162,6 +172,20 @@ mod tests {
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing was written outside");
         assert!(unpack(&archive(&[("../evil", EntryType::Regular, "x")])[..], &root).is_err());
         assert!(!dir.path().join("evil").exists());
+    }
+
+    #[test]
+    fn a_directory_that_became_a_link_lends_its_mode_to_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        fs::set_permissions(&outside, Permissions::from_mode(0o700)).unwrap();
+        let link = outside.to_str().unwrap();
+        let entries = [("a", EntryType::Directory, ""), ("a", EntryType::Symlink, link)];
+        unpack(&archive(&entries)[..], &root).unwrap();
+        assert!(root.join("a").is_symlink());
+        assert_eq!(fs::metadata(&outside).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -73,9 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wanted.is_empty() {
         bail!("no conformance test is chosen; --all and --node consider those that need a node too");
     }
-    let known = |spec: &Spec| program::last(&scratch, spec).filter(|last| options.failed && last.failure.is_none());
-    let passed: Vec<Outcome> = wanted.iter().filter_map(known).collect();
-    let wanted: Vec<Spec> = wanted.into_iter().filter(|spec| known(spec).is_none()).collect();
+    let (passed, wanted) = if options.failed { left(&scratch, wanted) } else { (Vec::new(), wanted) };
     let cluster = ConformanceCluster::start(&scratch, &kubectl, options.node)?;
     let limit = Duration::from_secs(options.limit);
     let program = Program { path: e2e, kubectl, kubeconfig: cluster.kubeconfig(), scratch: scratch.clone(), limit };
@@ -102,6 +100,18 @@ fn clear(scratch: &Path, keep_reports: bool) -> Result<()> {
     }
     fs::create_dir_all(scratch)?;
     Ok(())
+}
+
+/// What passed in the last run, and what is left. Reports tell of all tests of the release, so each is read once.
+fn left(scratch: &Path, wanted: Vec<Spec>) -> (Vec<Outcome>, Vec<Spec>) {
+    let (mut passed, mut left) = (Vec::new(), Vec::new());
+    for spec in wanted {
+        match program::last(scratch, &spec).filter(|last| last.failure.is_none()) {
+            Some(last) => passed.push(last),
+            None => left.push(spec),
+        }
+    }
+    (passed, left)
 }
 
 /// A test that was asked for by name runs whatever it needs short of a node.

@@ -6,6 +6,7 @@ mod mutation;
 mod parameters;
 mod policy;
 mod status;
+mod type_check;
 mod validation;
 
 pub(super) use binding::Binding;

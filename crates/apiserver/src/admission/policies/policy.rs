@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::criteria::Criteria;
 use crate::{
-    cel::{Expression, Names},
+    cel::{Expression, Names, Purpose},
     object::Object,
 };
 
@@ -88,7 +88,8 @@ impl Policy {
                 Err(error) => {
                     sink(place, error);
                     // What follows is compiled as if this were fine.
-                    Expression::compile("true", Names::default()).map_err(drop)
+                    Expression::compile("dyn(true)", Names { purpose: Purpose::Variable, ..Names::default() })
+                        .map_err(drop)
                 }
             }
         };
@@ -101,7 +102,7 @@ type Sink<'a, E> = dyn FnMut(Place<'_>, Result<Expression, String>) -> Result<Ex
 fn compile<E>(spec: &Value, sink: &mut Sink<'_, E>) -> Result<Body, E> {
     let params = !spec["paramKind"].is_null();
     let mut take = |path: String, text: &str, names: Names<'_>| {
-        sink(Place { path: &path, text }, Expression::compile(text.trim(), names))
+        sink(Place { path: &path, text }, Expression::compile(text, names))
     };
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let list = |field: &str| spec[field].as_array().cloned().unwrap_or_default().into_iter().enumerate();
@@ -110,41 +111,42 @@ fn compile<E>(spec: &Value, sink: &mut Sink<'_, E>) -> Result<Body, E> {
         let path = format!("spec.matchConditions[{index}].expression");
         body.conditions.push(take(path, &text(&raw, "expression"), Names { params, ..Names::default() })?);
     }
-    let mut known: Vec<String> = Vec::new();
     for (index, raw) in list("variables") {
         let path = format!("spec.variables[{index}].expression");
-        let before: Vec<&str> = known.iter().map(String::as_str).collect();
-        let names = Names { params, variables: Some(&before), makes_objects: !spec["mutations"].is_null() };
+        let names = Names { params, variables: Some(&body.variables), purpose: Purpose::Variable, known: None };
         let compiled = take(path, &text(&raw, "expression"), names)?;
-        known.push(text(&raw, "name"));
         body.variables.push((text(&raw, "name"), compiled));
     }
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let names = Names { params, variables: (!known.is_empty()).then_some(&known[..]), makes_objects: false };
+    let variables = body.variables.clone();
+    let variables = (!variables.is_empty()).then_some(&variables[..]);
+    let names = |purpose| Names { params, variables, purpose, known: None };
     for (index, raw) in list("validations") {
         let path = |field: &str| format!("spec.validations[{index}].{field}");
         let filled = |field: &str| Some(text(&raw, field).trim().to_owned()).filter(|text| !text.is_empty());
-        let expression = take(path("expression"), &text(&raw, "expression"), names)?;
+        let expression = take(path("expression"), &text(&raw, "expression"), names(Purpose::Condition))?;
         let message = text(&raw, "messageExpression");
         let message_expression = match message.trim().is_empty() {
             true => None,
-            false => Some(take(path("messageExpression"), &message, names)?),
+            false => Some(take(path("messageExpression"), &message, names(Purpose::Message))?),
         };
         let (message, reason) = (filled("message"), filled("reason"));
         body.validations.push(Validation { expression, message, message_expression, reason });
     }
     for (index, raw) in list("auditAnnotations") {
         let path = format!("spec.auditAnnotations[{index}].valueExpression");
-        body.annotations.push((text(&raw, "key"), take(path, &text(&raw, "valueExpression"), names)?));
+        let expression = take(path, &text(&raw, "valueExpression"), names(Purpose::Annotation))?;
+        body.annotations.push((text(&raw, "key"), expression));
     }
-    let names = Names { makes_objects: true, ..names };
     for (index, raw) in list("mutations") {
         let path = |field: &str| format!("spec.mutations[{index}].{field}.expression");
         body.mutations.push(match raw["patchType"] == "JSONPatch" {
-            true => Mutation::Patch(take(path("jsonPatch"), &text(&raw["jsonPatch"], "expression"), names)?),
+            true => {
+                let text = text(&raw["jsonPatch"], "expression");
+                Mutation::Patch(take(path("jsonPatch"), &text, names(Purpose::Patch))?)
+            }
             false => {
-                let raw = &raw["applyConfiguration"];
-                Mutation::Apply(take(path("applyConfiguration"), &text(raw, "expression"), names)?)
+                let text = text(&raw["applyConfiguration"], "expression");
+                Mutation::Apply(take(path("applyConfiguration"), &text, names(Purpose::Configuration))?)
             }
         });
     }
