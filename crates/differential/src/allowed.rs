@@ -66,8 +66,7 @@ mod tests {
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differential.md");
 
     /// What else is asked of the real server.
-    const RECORDINGS: &str = "\
-
+    const RECORDINGS: &str = "
 ## Recordings
 `cargo xtask record` asks the real kube-apiserver about some 600 CEL expressions of rules and policies (whether they compile,
 in which words they are refused, what they say of an object, what they cost) and writes the answers into
