@@ -1,5 +1,7 @@
 //! The groups in the order in which clients prefer them.
 
+use std::collections::HashMap;
+
 use crate::{
     crd::version,
     registry::{Catalog, Served},
@@ -28,11 +30,21 @@ impl GroupVersion<'_> {
 
 /// All groups: the core group first, built-in ones in upstream's order, then those of definitions by name.
 pub(crate) fn groups(catalog: &Catalog) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let builtin = catalog.kinds().filter(|kind| kind.custom().is_none());
-    builtin.for_each(|kind| add(&mut groups, kind));
-    let known = groups.len();
-    catalog.kinds().filter(|kind| kind.custom().is_some()).for_each(|kind| add(&mut groups, kind));
+    arranged(catalog.kinds())
+}
+
+/// One group; `None` if it has no kinds.
+pub(crate) fn group<'a>(catalog: &'a Catalog, name: &str) -> Option<Group<'a>> {
+    arranged(catalog.kinds().filter(|kind| kind.group == name)).pop()
+}
+
+fn arranged<'a>(kinds: impl Iterator<Item = &'a Served>) -> Vec<Group<'a>> {
+    let (builtin, custom): (Vec<&Served>, Vec<&Served>) = kinds.partition(|kind| kind.custom().is_none());
+    let mut arranged = Arranged::default();
+    builtin.into_iter().for_each(|kind| arranged.add(kind));
+    let known = arranged.groups.len();
+    custom.into_iter().for_each(|kind| arranged.add(kind));
+    let mut groups = arranged.groups;
     groups[known..].sort_by(|left, right| left.name.cmp(right.name));
     for (index, group) in groups.iter_mut().enumerate() {
         // The table has built-in versions in their order already.
@@ -46,15 +58,23 @@ pub(crate) fn groups(catalog: &Catalog) -> Vec<Group<'_>> {
     groups
 }
 
-fn add<'a>(groups: &mut Vec<Group<'a>>, kind: &'a Served) {
-    let position = groups.iter().position(|group| group.name == kind.group);
-    let position = position.unwrap_or_else(|| {
-        groups.push(Group { name: &kind.group, versions: Vec::new() });
-        groups.len() - 1
-    });
-    let versions = &mut groups[position].versions;
-    match versions.iter_mut().find(|version| version.version == kind.version) {
-        Some(version) => version.kinds.push(kind),
-        None => versions.push(GroupVersion { version: &kind.version, kinds: vec![kind] }),
+/// Groups in the order in which their first kinds came.
+#[derive(Default)]
+struct Arranged<'a> {
+    groups: Vec<Group<'a>>,
+    positions: HashMap<&'a str, usize>,
+}
+
+impl<'a> Arranged<'a> {
+    fn add(&mut self, kind: &'a Served) {
+        let position = *self.positions.entry(&kind.group).or_insert_with(|| {
+            self.groups.push(Group { name: &kind.group, versions: Vec::new() });
+            self.groups.len() - 1
+        });
+        let versions = &mut self.groups[position].versions;
+        match versions.iter_mut().find(|version| version.version == kind.version) {
+            Some(version) => version.kinds.push(kind),
+            None => versions.push(GroupVersion { version: &kind.version, kinds: vec![kind] }),
+        }
     }
 }

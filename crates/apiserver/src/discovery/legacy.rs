@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_schema::{Kind, Subresource};
 
-use super::{Group, groups as all_groups};
+use super::groups::{Group, group as one_group, groups as all_groups};
 use crate::registry::Catalog;
 
 /// The answer at `/api`.
@@ -24,8 +24,7 @@ pub(super) fn groups(catalog: &Catalog) -> Value {
 
 /// The answer at `/apis/GROUP`; `None` if there is no such group.
 pub(super) fn group(catalog: &Catalog, name: &str) -> Option<Value> {
-    let groups = all_groups(catalog);
-    let mut value = group_value(groups.iter().find(|group| group.name == name && !name.is_empty())?);
+    let mut value = group_value(&one_group(catalog, name).filter(|_| !name.is_empty())?);
     value["kind"] = "APIGroup".into();
     value["apiVersion"] = "v1".into();
     Some(value)
@@ -42,8 +41,7 @@ fn group_value(group: &Group<'_>) -> Value {
 
 /// The answer at `/api/v1` or `/apis/GROUP/VERSION`; `None` if there is no such version.
 pub(super) fn resources(catalog: &Catalog, group: &str, version: &str) -> Option<Value> {
-    let groups = all_groups(catalog);
-    let group = groups.iter().find(|known| known.name == group)?;
+    let group = one_group(catalog, group)?;
     let version = group.versions.iter().find(|known| known.version == version)?;
     let mut resources = Vec::new();
     for kind in &version.kinds {

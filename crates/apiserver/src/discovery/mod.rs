@@ -22,7 +22,7 @@ use crate::{
     registry::Catalog,
 };
 
-pub(crate) use groups::{Group, groups};
+pub(crate) use groups::groups;
 use negotiate::{Form, form};
 
 /// The kinds that this server answers for, and the groups that others do.
