@@ -5,4 +5,6 @@ mod reader;
 mod writer;
 
 pub(crate) use reader::{LogOptions, read};
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use writer::written;
 pub(crate) use writer::{Logs, collect, files};
