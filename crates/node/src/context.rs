@@ -10,6 +10,7 @@ use crate::config::NodeConfig;
 use crate::event::Recorder;
 use crate::image::ImageStore;
 use crate::log::Logs;
+use crate::pod::LiveContainers;
 use crate::proxy::Directory;
 use crate::sandbox::{Capabilities, Launcher};
 
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) events: Recorder,
     pub(crate) cache: Cache,
     pub(crate) logs: Logs,
+    pub(crate) live: LiveContainers,
     pub(crate) addresses: AddressPool,
     pub(crate) directory: Directory,
 }

@@ -16,6 +16,7 @@ mod quantity;
 mod registration;
 pub mod sandbox;
 mod serve;
+mod stream;
 mod sys;
 pub mod tree;
 mod volume;

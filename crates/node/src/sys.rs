@@ -6,6 +6,8 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use tokio::io::unix::AsyncFd;
+
 /// A process that [`fork_into`] made.
 #[derive(Debug)]
 pub(crate) struct Forked {
@@ -254,6 +256,12 @@ pub(crate) fn choose_port_at_connect(socket: impl AsFd) -> io::Result<()> {
         )
     };
     check(done.into()).map(drop)
+}
+
+/// A descriptor whose readiness the runtime watches.
+pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` names the same open descriptor for as long as it lives.
+    unsafe { AsyncFd::register(descriptor) }.map_err(Into::into)
 }
 
 fn check(result: i64) -> io::Result<i64> {

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::unverified;
 use crate::low_port;
-use crate::sandbox::{ExecSpec, Launcher, Process, Report};
+use crate::sandbox::{ExecSpec, Input, Launcher, Process, Report};
 
 /// What of a program's output is kept to explain its failure.
 const OUTPUT_BYTES_MAX: u64 = 1024;
@@ -38,13 +38,18 @@ pub(crate) struct Inside {
 impl Inside {
     /// Runs a program in the container; an error says why it failed.
     pub(crate) async fn exec(&self, argv: &[String], limit: Duration) -> Result<(), String> {
-        let process = Process { argv: argv.to_vec(), ..self.process.clone() };
-        let spec = ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined };
+        let spec = self.exec_spec(argv, Input::Nothing);
         // Dropping the handle at the time limit ends the program.
         match tokio::time::timeout(limit, self.run(&spec)).await {
             Ok(result) => result,
             Err(_) => Err(format!("command {argv:?} timed out after {}s", limit.as_secs())),
         }
+    }
+
+    /// Describes a program to run in the container.
+    pub(crate) fn exec_spec(&self, argv: &[String], input: Input) -> ExecSpec {
+        let process = Process { argv: argv.to_vec(), ..self.process.clone() };
+        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input }
     }
 
     async fn run(&self, spec: &ExecSpec) -> Result<(), String> {

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
-use crate::sandbox::{ContainerSpec, Identity, Mount, Process, Root, Source, resolve};
+use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Process, Root, Source, resolve};
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
@@ -72,6 +72,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         mounts,
         process,
         address: from.confine.then_some(from.addresses.pod),
+        input: Input::Nothing,
     })
 }
 
