@@ -47,7 +47,8 @@ pub(crate) async fn patch(scope: &Scope, part: Part, request: Request<Body>) -> 
 }
 
 async fn apply(scope: &Scope, part: Part, patch: &Patch) -> Result<Updated, ApiError> {
-    let allow_create = matches!(patch, Patch::Apply(_)) && part == Part::Object;
+    let applies = matches!(patch, Patch::Apply(_));
+    let allow_create = applies && (part == Part::Object || update::may_create(scope, part));
     let transform = |live: Option<&Value>| patched(scope, patch, live);
     update::update(scope, part, allow_create, &transform).await
 }

@@ -55,9 +55,14 @@ pub(crate) async fn replace(scope: &Scope, part: Part, request: Request<Body>) -
     let body = read(request.into_body()).await?;
     let mut object = input::object(scope, &body)?;
     check_identity(scope, &mut object)?;
-    let allow_create = part == Part::Object && strategy::rules(&scope.kind).create_on_update;
+    let allow_create = may_create(scope, part);
     let transform = |_: Option<&Value>| Ok(Changed { object: object.clone(), owned: false });
     update(scope, part, allow_create, &transform).await?.answer(scope)
+}
+
+/// Whether a change of an object that is not there makes it. The kinds that allow it do so by their status, too.
+pub(super) fn may_create(scope: &Scope, part: Part) -> bool {
+    matches!(part, Part::Object | Part::Status) && strategy::rules(&scope.kind).create_on_update
 }
 
 /// The object in the body must be the one that the path names; its namespace may be left out.
