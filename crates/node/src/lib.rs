@@ -8,6 +8,7 @@ mod event;
 pub mod image;
 mod log;
 mod low_port;
+mod names;
 mod node;
 mod pod;
 mod pods;

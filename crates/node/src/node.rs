@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{Request, Response, StatusCode};
 use kube::ResourceExt;
@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::event::Recorder;
 use crate::image::ImageStore;
 use crate::log::Logs;
+use crate::names;
 use crate::pod::{Live, LiveContainers};
 use crate::pods::Pods;
 use crate::proxy::{self, Directory};
@@ -70,6 +71,7 @@ impl Node {
             live: LiveContainers::default(),
             addresses: AddressPool::new(config.pod_range),
             directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            name_server: OnceLock::new(),
             config,
         };
         let context = Arc::new(context);
@@ -97,6 +99,9 @@ impl Node {
             context.events.warning(&node, None, "KernelForbids", missing.to_owned());
         }
         context.events.normal(&node, None, "Starting", format!("Node {} runs Pods", node.name_any()));
+        if let Some(server) = names::begin(context, stop.clone()).await {
+            let _ = context.name_server.set(server);
+        }
         let client = context.config.client.clone();
         tokio::join!(
             registration::keep_lease(client, node, stop.clone()),

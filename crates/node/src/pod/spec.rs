@@ -203,10 +203,8 @@ fn node_files(from: &Ingredients<'_>, taken: &[Mount]) -> Result<Vec<Mount>, Spe
         (message, termination.to_owned()),
         (from.directory.join("hosts"), "/etc/hosts".to_owned()),
         (from.directory.join("hostname"), "/etc/hostname".to_owned()),
+        (from.directory.join("resolv.conf"), "/etc/resolv.conf".to_owned()),
     ];
-    if from.image.rootfs.is_some() {
-        files.push((from.directory.join("resolv.conf"), "/etc/resolv.conf".to_owned()));
-    }
     files.retain(|(source, target)| source.exists() && !taken.iter().any(|mount| mount.target == Path::new(target)));
     let mount =
         |(source, target)| Mount { source: Source::Bind(source), target: PathBuf::from(target), read_only: false };
