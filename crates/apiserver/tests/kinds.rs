@@ -50,6 +50,18 @@ async fn a_pod_is_bound_once_and_ends_with_grace() {
 }
 
 #[tokio::test]
+async fn a_delete_that_is_not_done_says_so_to_those_who_asked_in_the_older_form() {
+    let world = world_with_account().await;
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "finalizers": ["example.com/hold"]}});
+    world.post("/api/v1/namespaces/default/configmaps", &map).await.expect(201);
+    let path = "/api/v1/namespaces/default/configmaps/m";
+    world.delete(path, &json!({"propagationPolicy": "Background"})).await.expect(200);
+    world.delete(path, &json!({"orphanDependents": false})).await.expect(202);
+    world.delete(path, &json!({"orphanDependents": true})).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_service_is_made_by_its_status_like_by_itself() {
     let world = world_with_account().await;
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]},

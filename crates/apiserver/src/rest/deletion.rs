@@ -125,14 +125,14 @@ fn finalizers(kind: &Kind, live: &Value, options: &DeleteOptions) -> Vec<String>
         });
         by_finalizer.or(rules.orphans_by_default.then_some(Propagation::Orphan))
     });
-    let wish = match propagation {
+    let wish = match propagation.filter(|_| rules.has_dependents) {
         Some(Propagation::Orphan) => Some(ORPHAN),
         Some(Propagation::Foreground) => Some(FOREGROUND),
         Some(Propagation::Background) | None => None,
     };
     let wishes = || current.iter().copied().filter(|name| [ORPHAN, FOREGROUND].contains(name));
     // What says the same already keeps its order.
-    if !rules.has_dependents || wishes().eq(wish) {
+    if wishes().eq(wish) {
         return current.iter().copied().map(str::to_owned).collect();
     }
     let own = current.iter().copied().filter(|name| ![ORPHAN, FOREGROUND].contains(name));
@@ -188,6 +188,7 @@ mod tests {
         check("jobs", json!({"metadata": {}}), DeleteOptions::default(), marked(ORPHAN));
         check("jobs", json!({"metadata": {}}), propagate(Propagation::Background), Deletion::Remove);
         check("events", json!({"metadata": {}}), propagate(Propagation::Foreground), Deletion::Remove);
+        check("events", json!({"metadata": {"finalizers": [ORPHAN]}}), DeleteOptions::default(), Deletion::Remove);
         let ordered = json!({"finalizers": [ORPHAN, "a/b"], "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0});
         let live = json!({"metadata": {"finalizers": [ORPHAN, "a/b"]}});
         check("configmaps", live, propagate(Propagation::Orphan), Deletion::Mark(json!({ "metadata": ordered })));
