@@ -2,6 +2,7 @@
 
 mod container;
 mod environment;
+mod grpc;
 mod hook;
 mod inside;
 mod live;
