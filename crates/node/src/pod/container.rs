@@ -15,6 +15,7 @@ use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
 use super::hook;
 use super::inside::Inside;
+use super::live::{Entry, Live};
 use super::observed::Ended;
 use super::prober::{self, Finding};
 use super::sources::Sources;
@@ -162,7 +163,9 @@ impl Job {
             container: self.container.clone(),
         };
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
-        Ok(Run { running, output, inside, image, stop_signal, started: Timestamp::now() })
+        let uid = self.pod.uid().unwrap_or_default();
+        let entry = self.context.live.enter(&uid, Live { inside: inside.clone() });
+        Ok(Run { running, output, inside, entry, image, stop_signal, started: Timestamp::now() })
     }
 
     async fn image(&self) -> Result<Image, Refusal> {
@@ -241,6 +244,8 @@ struct Run {
     running: Running,
     output: Option<JoinHandle<()>>,
     inside: Inside,
+    /// Others find the container by it.
+    entry: Entry,
     image: Image,
     stop_signal: i32,
     started: Timestamp,
@@ -322,6 +327,7 @@ impl Run {
 
     async fn finish(mut self, job: &Job, code: i32) {
         let finished = Timestamp::now();
+        drop(self.entry);
         self.running.gone().await;
         if let Some(output) = self.output.take() {
             let _ = tokio::time::timeout(OUTPUT_LINGER, output).await;

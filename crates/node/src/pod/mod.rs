@@ -2,8 +2,10 @@
 
 mod container;
 mod environment;
+mod grpc;
 mod hook;
 mod inside;
+mod live;
 mod observed;
 mod plan;
 mod preparation;
@@ -18,5 +20,7 @@ mod writing;
 pub(crate) mod downward;
 
 pub(crate) use downward::Addresses;
+pub(crate) use inside::Inside;
+pub(crate) use live::{Live, LiveContainers};
 pub(crate) use sources::Sources;
 pub(crate) use worker::{Worker, WorkerHandle};
