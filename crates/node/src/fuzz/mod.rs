@@ -12,7 +12,12 @@ mod logs;
 pub type Target = fn(&[u8]);
 
 /// All targets, by the name of their seeds.
-pub const TARGETS: [(&str, Target); 3] = [("archive", archives::archive), ("image", images::image), ("log", logs::log)];
+pub const TARGETS: [(&str, Target); 4] = [
+    ("archive", archives::archive),
+    ("frames", crate::stream::fuzz::frames),
+    ("image", images::image),
+    ("log", logs::log),
+];
 
 /// The first line, and the rest.
 fn line(bytes: &[u8]) -> (&[u8], &[u8]) {

@@ -3,6 +3,8 @@
 mod channel;
 mod door;
 mod exec;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod options;
 mod outcome;
 mod pump;
