@@ -152,6 +152,7 @@ impl Job {
                     });
                 }
                 Report::Notice(notice) => self.warn("Network", notice),
+                Report::Attached(_) => {}
             }
         };
         let inside = Inside {
@@ -269,7 +270,7 @@ impl Run {
                     Report::Exited(code) => break code,
                     Report::Failed(_) => break 128,
                     Report::Notice(notice) => job.warn("Network", notice),
-                    Report::Started { .. } => {}
+                    Report::Started { .. } | Report::Attached(_) => {}
                 },
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
                 excess = watchdog.excess(), if self.excess.is_none() => {
