@@ -20,6 +20,7 @@ use super::observed::Ended;
 use super::prober::{self, Finding};
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
+use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
 use crate::image::{Image, PullPolicy};
 use crate::log;
@@ -151,6 +152,7 @@ impl Job {
                     });
                 }
                 Report::Notice(notice) => self.warn("Network", notice),
+                Report::Attached(_) => {}
             }
         };
         let inside = Inside {
@@ -165,7 +167,7 @@ impl Job {
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
         let uid = self.pod.uid().unwrap_or_default();
         let entry = self.context.live.enter(&uid, Live { inside: inside.clone() });
-        Ok(Run { running, output, inside, entry, image, stop_signal, started: Timestamp::now() })
+        Ok(Run { running, output, inside, entry, image, stop_signal, started: Timestamp::now(), excess: None })
     }
 
     async fn image(&self) -> Result<Image, Refusal> {
@@ -249,6 +251,8 @@ struct Run {
     image: Image,
     stop_signal: i32,
     started: Timestamp,
+    /// What it was ended for.
+    excess: Option<Excess>,
 }
 
 impl Run {
@@ -259,15 +263,21 @@ impl Run {
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
         let prober = tokio::spawn(prober::watch(self.inside.clone(), sender)).abort_handle();
         let post_start = self.post_start(job);
+        let mut watchdog = Watchdog::new(&job.container, self.inside.init);
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
                     Report::Exited(code) => break code,
                     Report::Failed(_) => break 128,
                     Report::Notice(notice) => job.warn("Network", notice),
-                    Report::Started { .. } => {}
+                    Report::Started { .. } | Report::Attached(_) => {}
                 },
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
+                excess = watchdog.excess(), if self.excess.is_none() => {
+                    job.warn(excess.reason(), format!("Container {} is ended: {excess}", job.container.name));
+                    self.excess = Some(excess);
+                    self.running.request(Request::Kill).await;
+                }
                 Ok(()) = job.stop.changed() => {
                     let grace = *job.stop.borrow_and_update();
                     if let Some(grace) = grace {
@@ -334,7 +344,11 @@ impl Run {
         }
         let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
         let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
-        let reason = if code == 0 { "Completed" } else { "Error" };
+        let reason = match self.excess {
+            Some(excess) => excess.reason(),
+            None if code == 0 => "Completed",
+            None => "Error",
+        };
         let ended = Ended {
             code,
             reason: reason.to_owned(),

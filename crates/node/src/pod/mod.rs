@@ -14,6 +14,7 @@ mod sources;
 mod spec;
 mod status;
 mod unverified;
+mod watchdog;
 mod worker;
 mod writing;
 
