@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
 use super::hook;
@@ -22,7 +23,7 @@ use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
 use crate::context::Context;
 use crate::image::{Image, PullPolicy};
-use crate::log;
+use crate::log::{self, Log};
 use crate::sandbox::{ContainerSpec, Report, Request, Running};
 use crate::tree;
 
@@ -136,23 +137,8 @@ impl Job {
         self.event("Created", format!("Created container: {}", self.container.name));
         let logs = self.context.log_directory(&*self.pod).join(&self.container.name);
         let log = self.context.logs.begin(logs.clone(), self.number).map_err(container_error)?;
-        let output = running.take_output().map(|(stdout, stderr)| tokio::spawn(log::collect(stdout, stderr, log)));
-        let init = loop {
-            match running.next_report().await {
-                Report::Started { init } => break init,
-                Report::Failed(message) => {
-                    running.gone().await;
-                    return Err(Refusal { reason: "StartError", message });
-                }
-                Report::Exited(code) => {
-                    return Err(Refusal {
-                        reason: "StartError",
-                        message: format!("exited with {code} before it started"),
-                    });
-                }
-                Report::Notice(notice) => self.warn("Network", notice),
-            }
-        };
+        let init = self.until_started(&mut running).await?;
+        let (console, output) = self.console(&mut running, log).map_err(container_error)?;
         let inside = Inside {
             launcher: self.context.launcher.clone(),
             init,
@@ -164,8 +150,39 @@ impl Job {
         };
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
         let uid = self.pod.uid().unwrap_or_default();
-        let entry = self.context.live.enter(&uid, Live { inside: inside.clone() });
-        Ok(Run { running, output, inside, entry, image, stop_signal, started: Timestamp::now() })
+        let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
+        let entry = self.context.live.enter(&uid, live);
+        Ok(Run { running, output, console, inside, entry, image, stop_signal, started: Timestamp::now() })
+    }
+
+    /// Waits until the program runs; its first process as the host sees it.
+    async fn until_started(&self, running: &mut Running) -> Result<i32, Refusal> {
+        let refusal = |message: String| Refusal { reason: "StartError", message };
+        loop {
+            match running.next_report().await {
+                Report::Started { init } => return Ok(init),
+                Report::Failed(message) => {
+                    running.gone().await;
+                    return Err(refusal(message));
+                }
+                Report::Exited(code) => return Err(refusal(format!("exited with {code} before it started"))),
+                Report::Notice(notice) => self.warn("Network", notice),
+            }
+        }
+    }
+
+    /// Begins to collect the output of a program that runs.
+    fn console(&self, running: &mut Running, log: Log) -> std::io::Result<(Arc<Console>, JoinHandle<()>)> {
+        let terminal = running.take_terminal()?.map(Arc::new);
+        let once = self.container.stdin_once == Some(true);
+        let console = Arc::new(Console::new(terminal.clone(), running.take_input(), once));
+        let shown = Arc::clone(&console);
+        let output = match (terminal, running.take_output()) {
+            (Some(terminal), _) => tokio::spawn(log::collect(terminal.output(), tokio::io::empty(), log, shown)),
+            (None, Some((stdout, stderr))) => tokio::spawn(log::collect(stdout, stderr, log, shown)),
+            (None, None) => return Err(std::io::Error::other("the output was taken before")),
+        };
+        Ok((console, output))
     }
 
     async fn image(&self) -> Result<Image, Refusal> {
@@ -242,7 +259,8 @@ impl Job {
 /// A container whose program runs.
 struct Run {
     running: Running,
-    output: Option<JoinHandle<()>>,
+    output: JoinHandle<()>,
+    console: Arc<Console>,
     inside: Inside,
     /// Others find the container by it.
     entry: Entry,
@@ -329,9 +347,8 @@ impl Run {
         let finished = Timestamp::now();
         drop(self.entry);
         self.running.gone().await;
-        if let Some(output) = self.output.take() {
-            let _ = tokio::time::timeout(OUTPUT_LINGER, output).await;
-        }
+        let _ = tokio::time::timeout(OUTPUT_LINGER, self.output).await;
+        self.console.close();
         let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
         let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
         let reason = if code == 0 { "Completed" } else { "Error" };
