@@ -20,6 +20,7 @@ mod serve;
 mod stream;
 mod sys;
 pub mod tree;
+mod usage;
 mod volume;
 
 pub use config::{AddressRange, NodeConfig};

@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("services_and_pods_are_found_by_name", || Box::pin(names())),
     ("a_killed_program_is_started_again_and_counted", || Box::pin(killed_program())),
     ("a_finished_pod_says_how_it_ended", || Box::pin(finished())),
+    ("a_container_that_takes_more_memory_than_it_may_is_ended", || Box::pin(too_much_memory())),
     ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
     ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
     ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
@@ -232,6 +233,28 @@ async fn finished() {
         assert_eq!(status.phase.as_deref(), Some("Failed"));
         let state = status.container_statuses.unwrap()[0].state.clone().unwrap().terminated.unwrap();
         assert_eq!((state.exit_code, state.message.as_deref()), (3, Some("why\n")));
+    })
+    .await;
+}
+
+async fn too_much_memory() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        for (name, limit) in [("small", "32Mi"), ("large", "512Mi")] {
+            let script = r#"exec perl -e 'my $all = "x" x (100 << 20); $| = 1; print "has it\n"; sleep 1000'"#;
+            let mut pod = shell(name, script);
+            pod["spec"]["restartPolicy"] = json!("Never");
+            pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": limit}});
+            create(&pods, pod).await;
+        }
+        let ended = |status: &ContainerStatus| status.state.as_ref().and_then(|state| state.terminated.clone());
+        let pod = until(&pods, "small", |status| ended(status).is_some()).await;
+        let how = ended(&pod.status.unwrap().container_statuses.unwrap()[0]).unwrap();
+        assert_eq!((how.reason.as_deref(), how.exit_code), (Some("OOMKilled"), 137));
+        while pods.logs("large", &LogParams::default()).await.unwrap_or_default() != "has it\n" {
+            tokio::task::yield_now().await;
+        }
+        assert!(until(&pods, "large", |_| true).await.status.unwrap().phase.unwrap() == "Running");
     })
     .await;
 }

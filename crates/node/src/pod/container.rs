@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::jiff::Timestamp;
@@ -21,16 +21,15 @@ use super::observed::Ended;
 use super::prober::{self, Finding};
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
+use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
-use crate::image::{Image, PullPolicy};
+use crate::image::Image;
 use crate::log::{self, Log};
 use crate::sandbox::{ContainerSpec, Report, Request, Running};
 use crate::tree;
 
 /// What of a termination message is kept, as kubelet does.
 const TERMINATION_BYTES_MAX: usize = 4096;
-/// Progress of an image is reported no more often than this.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// How long the rest of the output is waited for after the end.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 const FINDINGS_MAX: usize = 16;
@@ -69,9 +68,9 @@ pub(crate) struct Job {
 }
 
 /// Why a run did not start.
-struct Refusal {
-    reason: &'static str,
-    message: String,
+pub(super) struct Refusal {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
 }
 
 /// Runs the container once.
@@ -106,7 +105,7 @@ impl Job {
         self.context.events.warning(&*self.pod, Some(&self.field()), reason, message);
     }
 
-    fn event(&self, reason: &str, message: String) {
+    pub(super) fn event(&self, reason: &str, message: String) {
         self.context.events.normal(&*self.pod, Some(&self.field()), reason, message);
     }
 
@@ -152,7 +151,8 @@ impl Job {
         let uid = self.pod.uid().unwrap_or_default();
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
         let entry = self.context.live.enter(&uid, live);
-        Ok(Run { running, output, console, inside, entry, image, stop_signal, started: Timestamp::now() })
+        let started = Timestamp::now();
+        Ok(Run { running, output, console, inside, entry, image, stop_signal, started, excess: None })
     }
 
     /// Waits until the program runs; its first process as the host sees it.
@@ -183,49 +183,6 @@ impl Job {
             (None, None) => return Err(std::io::Error::other("the output was taken before")),
         };
         Ok((console, output))
-    }
-
-    async fn image(&self) -> Result<Image, Refusal> {
-        let name = self.container.image.clone().unwrap_or_default();
-        let policy = match self.container.image_pull_policy.as_deref() {
-            Some("Always") => PullPolicy::Always,
-            Some("Never") => PullPolicy::Never,
-            _ => PullPolicy::IfNotPresent,
-        };
-        let begun = Instant::now();
-        let told: Mutex<Option<Instant>> = Mutex::new(None);
-        let progress = |step: String| {
-            let mut told = told.lock().expect("the lock is never held across a panic");
-            if told.is_none() {
-                self.event("Pulling", format!("Pulling image \"{name}\""));
-            }
-            if told.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY) {
-                *told = Some(Instant::now());
-                let text = format!("image {name}: {step}");
-                let _ = self.updates.try_send((self.container.name.clone(), Update::Progress(text)));
-            }
-        };
-        let found = self.context.images.ensure(&name, policy, &progress).await;
-        let pulled = told.lock().expect("the lock is never held across a panic").is_some();
-        match found {
-            Ok(image) if pulled => {
-                let seconds = begun.elapsed().as_secs_f32();
-                self.event("Pulled", format!("Successfully pulled image \"{name}\" in {seconds:.1}s"));
-                Ok(image)
-            }
-            Ok(image) => {
-                self.event("Pulled", format!("Container image \"{name}\" already present on machine"));
-                Ok(image)
-            }
-            Err(error) => {
-                let reason = match &error {
-                    crate::image::ImageError::Reference(_) => "InvalidImageName",
-                    crate::image::ImageError::NotPresent(_) => "ErrImageNeverPull",
-                    _ => "ErrImagePull",
-                };
-                Err(Refusal { reason, message: error.to_string() })
-            }
-        }
     }
 
     fn spec(&self, image: &Image) -> Result<ContainerSpec, Refusal> {
@@ -267,6 +224,8 @@ struct Run {
     image: Image,
     stop_signal: i32,
     started: Timestamp,
+    /// What it was ended for.
+    excess: Option<Excess>,
 }
 
 impl Run {
@@ -277,6 +236,7 @@ impl Run {
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
         let prober = tokio::spawn(prober::watch(self.inside.clone(), sender)).abort_handle();
         let post_start = self.post_start(job);
+        let mut watchdog = Watchdog::new(&job.container, self.inside.init);
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
@@ -286,6 +246,11 @@ impl Run {
                     Report::Started { .. } => {}
                 },
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
+                excess = watchdog.excess(), if self.excess.is_none() => {
+                    job.warn(excess.reason(), format!("Container {} is ended: {excess}", job.container.name));
+                    self.excess = Some(excess);
+                    self.running.request(Request::Kill).await;
+                }
                 Ok(()) = job.stop.changed() => {
                     let grace = *job.stop.borrow_and_update();
                     if let Some(grace) = grace {
@@ -351,7 +316,11 @@ impl Run {
         self.console.close();
         let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
         let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
-        let reason = if code == 0 { "Completed" } else { "Error" };
+        let reason = match self.excess {
+            Some(excess) => excess.reason(),
+            None if code == 0 => "Completed",
+            None => "Error",
+        };
         let ended = Ended {
             code,
             reason: reason.to_owned(),

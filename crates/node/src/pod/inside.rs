@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::unverified;
+use super::{grpc, unverified};
 use crate::low_port;
 use crate::sandbox::{ExecSpec, Input, Launcher, Process, Report};
 
@@ -101,6 +101,16 @@ impl Inside {
             }
         };
         let late = || Err(format!("no answer within {}s (Client.Timeout exceeded)", limit.as_secs()));
+        tokio::time::timeout(limit, ask).await.unwrap_or_else(|_| late())
+    }
+
+    /// Asks the health service of a gRPC server.
+    pub(crate) async fn grpc(&self, port: i32, service: &str, limit: Duration) -> Result<(), String> {
+        let ask = async {
+            let stream = self.connect(None, &IntOrString::Int(port), limit).await?;
+            grpc::check(stream, &format!("{}:{port}", self.address), service).await
+        };
+        let late = || Err(format!("timeout: health rpc did not complete within {}s", limit.as_secs()));
         tokio::time::timeout(limit, ask).await.unwrap_or_else(|_| late())
     }
 

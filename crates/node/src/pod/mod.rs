@@ -3,6 +3,7 @@
 mod console;
 mod container;
 mod environment;
+mod grpc;
 mod hook;
 mod inside;
 mod live;
@@ -10,10 +11,12 @@ mod observed;
 mod plan;
 mod preparation;
 mod prober;
+mod pull;
 mod sources;
 mod spec;
 mod status;
 mod unverified;
+mod watchdog;
 mod worker;
 mod writing;
 

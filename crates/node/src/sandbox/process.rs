@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit};
 use rustix::pty::OpenptFlags;
 
 use super::filter::Filter;
@@ -22,6 +23,9 @@ const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// namespace only.
 const CAPABILITIES_KEPT: [u32; 14] = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
 const CAPABILITY_MAX: u32 = 63;
+
+/// Processes and threads of one container.
+const PROCESSES_MAX: u64 = 16_384;
 
 /// Exit codes that shells use for a program that cannot be run.
 const EXIT_CANNOT_RUN: i32 = 126;
@@ -101,6 +105,7 @@ fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), 
     let Terms { confine, mapping, standard } = terms;
     let _ = rustix::process::setsid();
     rustix::process::umask(Mode::from_raw_mode(0o022));
+    limit_processes();
     sys::cloexec_from(3);
     enter_directory(&process.workdir).map_err(|e| ("enter the working directory", e))?;
     for capability in (0..=CAPABILITY_MAX).filter(|c| !CAPABILITIES_KEPT.contains(c)) {
@@ -134,6 +139,15 @@ fn install(filter: Filter, channel: &UnixStream) -> io::Result<()> {
         Ok(None) => Ok(()),
         Err(_) => install(Filter { confine: false, ..filter }, channel),
     }
+}
+
+/// Bounds a program that starts itself again and again, before the node sees it. Kernels before 5.14 count all processes
+/// of the user; root is not bound by it.
+fn limit_processes() {
+    let hard = rustix::process::getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX).min(PROCESSES_MAX);
+    let limit = Rlimit { current: Some(hard), maximum: Some(hard) };
+    // Without the limit the node still looks.
+    let _ = rustix::process::setrlimit(Resource::Nproc, limit);
 }
 
 fn enter_directory(workdir: &Path) -> io::Result<()> {
