@@ -167,6 +167,7 @@ impl Job {
                 }
                 Report::Exited(code) => return Err(refusal(format!("exited with {code} before it started"))),
                 Report::Notice(notice) => self.warn("Network", notice),
+                Report::Attached(_) => {}
             }
         }
     }
@@ -243,7 +244,7 @@ impl Run {
                     Report::Exited(code) => break code,
                     Report::Failed(_) => break 128,
                     Report::Notice(notice) => job.warn("Network", notice),
-                    Report::Started { .. } => {}
+                    Report::Started { .. } | Report::Attached(_) => {}
                 },
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
                 excess = watchdog.excess(), if self.excess.is_none() => {

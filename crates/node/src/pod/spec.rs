@@ -73,6 +73,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         process,
         address: from.confine.then_some(from.addresses.pod),
         input: input(from.container),
+        keep: None,
     })
 }
 
