@@ -4,7 +4,8 @@ mod line;
 mod reader;
 mod writer;
 
+pub(crate) use line::Stream;
 pub(crate) use reader::{LogOptions, read};
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use writer::written;
-pub(crate) use writer::{Logs, collect, files};
+pub(crate) use writer::{Log, Logs, collect, files};
