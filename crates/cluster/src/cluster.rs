@@ -190,7 +190,10 @@ impl Cluster {
             return;
         }
         let client = self.client_of(User::master("system:kube-controller-manager"));
-        let controllers = Controllers::new(client, set).clock(config.clock.clone()).root_ca(self.pki.authority.clone());
+        let controllers = Controllers::new(client, set)
+            .clock(config.clock.clone())
+            .root_ca(self.pki.authority.clone())
+            .fake_nodes(config.fake_nodes);
         let (stop, running) = (self.controllers.token(), self.components(config));
         self.controllers.spawn("controllers", async move {
             let ended = controllers.run(stop).await;

@@ -19,7 +19,7 @@ pub enum Profile {
     Bare,
     /// Garbage collection, namespaces and service accounts.
     Gc,
-    /// All controllers, with a node that only seems to run Pods.
+    /// All controllers, with nodes that only seem to run Pods.
     Workloads,
     /// All controllers, with a node that runs Pods as processes.
     #[default]
@@ -53,6 +53,8 @@ pub struct ClusterConfig {
     pub controllers: Option<Set>,
     /// Fixed tokens that are accepted.
     pub tokens: StaticTokens,
+    /// How many nodes only seem to run Pods, with profile `Workloads`.
+    pub fake_nodes: usize,
     /// The name of its node.
     pub node_name: String,
     /// The image store, which other clusters may share.
@@ -80,6 +82,7 @@ impl Default for ClusterConfig {
             listen: Listen::Port(PORT_DEFAULT),
             controllers: None,
             tokens: StaticTokens::default(),
+            fake_nodes: 1,
             node_name: "windlass".to_owned(),
             images: images_default(),
             clock: Clock::system(),

@@ -39,7 +39,11 @@ pub enum Name {
     Scheduler,
     /// Deletes Pods of nodes that are gone.
     PodGc,
-    /// Plays a node on which every Pod runs.
+    /// Notices nodes that fall silent, and taints nodes by their conditions.
+    NodeLifecycle,
+    /// Deletes Pods that do not tolerate the `NoExecute` taints of their node.
+    TaintEviction,
+    /// Plays nodes on which Pods only seem to run.
     FakeNode,
 }
 
@@ -82,6 +86,8 @@ impl Set {
             Name::Endpoints,
             Name::Scheduler,
             Name::PodGc,
+            Name::NodeLifecycle,
+            Name::TaintEviction,
         ];
         workloads.into_iter().fold(Self::gc(), Self::with)
     }

@@ -13,6 +13,8 @@ mod endpoints;
 mod garbage;
 #[path = "world/namespaces.rs"]
 mod namespaces;
+#[path = "world/nodes.rs"]
+mod nodes;
 #[path = "world/quotas.rs"]
 mod quotas;
 #[path = "world/scheduling.rs"]

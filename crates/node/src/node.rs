@@ -93,9 +93,8 @@ impl Node {
             context.events.warning(&node, None, "KernelForbids", missing.to_owned());
         }
         context.events.normal(&node, None, "Starting", format!("Node {} runs Pods", node.name_any()));
-        let client = context.config.client.clone();
         tokio::join!(
-            registration::keep_lease(client, node, stop.clone()),
+            registration::keep_lease(&context.config, context.capabilities, node, stop.clone()),
             proxy::run(Arc::clone(context), stop.clone()),
             self.pods.run(stop),
         );
