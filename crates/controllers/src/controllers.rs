@@ -8,9 +8,10 @@ use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
+use crate::volume::VolumeStore;
 use crate::{
     cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, node_lifecycle, pod_gc,
-    quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret,
+    quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret, volume,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -28,12 +29,13 @@ pub struct Controllers {
     clock: Clock,
     root_ca: Option<String>,
     fake_nodes: usize,
+    volumes: Option<VolumeStore>,
 }
 
 impl Controllers {
     /// The controllers of `set`, acting through `client`.
     pub fn new(client: Client, set: Set) -> Self {
-        Self { client, set, clock: Clock::system(), root_ca: None, fake_nodes: 1 }
+        Self { client, set, clock: Clock::system(), root_ca: None, fake_nodes: 1, volumes: None }
     }
 
     /// Takes the time from `clock`.
@@ -54,6 +56,13 @@ impl Controllers {
     #[must_use]
     pub fn fake_nodes(mut self, count: usize) -> Self {
         self.fake_nodes = count;
+        self
+    }
+
+    /// Where persistent volumes are made; without one, they are objects only.
+    #[must_use]
+    pub fn volumes(mut self, store: VolumeStore) -> Self {
+        self.volumes = Some(store);
         self
     }
 
@@ -115,6 +124,9 @@ impl Controllers {
             if self.set.has(name) {
                 add(manager);
             }
+        }
+        if self.set.has(Name::Volumes) {
+            volume::add(manager, self.volumes.clone());
         }
         if self.set.has(Name::FakeNode) {
             fake_node::add(manager, self.fake_nodes);

@@ -35,7 +35,9 @@ mod statefulset;
 mod taint_eviction;
 mod template;
 mod token_secret;
+mod volume;
 
 pub use controllers::{Controllers, run};
 pub use fake_node::NODES_MAX as FAKE_NODES_MAX;
 pub use set::{Name, Set};
+pub use volume::VolumeStore;

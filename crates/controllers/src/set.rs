@@ -43,6 +43,8 @@ pub enum Name {
     NodeLifecycle,
     /// Deletes Pods that do not tolerate the `NoExecute` taints of their node.
     TaintEviction,
+    /// Binds claims to persistent volumes, makes volumes for them and reclaims them.
+    Volumes,
     /// Plays nodes on which Pods only seem to run.
     FakeNode,
 }
@@ -88,6 +90,7 @@ impl Set {
             Name::PodGc,
             Name::NodeLifecycle,
             Name::TaintEviction,
+            Name::Volumes,
         ];
         workloads.into_iter().fold(Self::gc(), Self::with)
     }

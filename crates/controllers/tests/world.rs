@@ -21,5 +21,7 @@ mod quotas;
 mod scheduling;
 #[path = "world/stateful.rs"]
 mod stateful;
+#[path = "world/volumes.rs"]
+mod volumes;
 #[path = "world/world.rs"]
 mod world;

@@ -69,7 +69,7 @@ impl Process for Jobs {
         self.release_orphans(key, job.as_deref()).await?;
         let Some(job) = job else { return Ok(Action::Await) };
         if !is_ours(&job) {
-            return Ok(Action::Await);
+            return self.expire(&job).await;
         }
         let mut owned = self.claim(&job).await?;
         owned.sort_by_key(|pod| (pod.creation_timestamp(), pod.name_any()));

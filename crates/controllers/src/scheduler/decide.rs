@@ -12,6 +12,7 @@ use super::loads::Loads;
 use super::neighbours::{Clash, Neighbours};
 use super::preempt::Preemption;
 use super::spread::Spread;
+use super::storage::Need;
 use super::terms::NamespaceLabels;
 use super::{affinity, neighbours, spread, taints};
 use crate::pods;
@@ -38,6 +39,8 @@ pub(crate) struct Board<'a> {
     pub(super) loads: &'a Loads,
     pub(super) labels_of: NamespaceLabels<'a>,
     pub(super) budgets: &'a [Arc<PodDisruptionBudget>],
+    /// What the claims of the Pod ask of its node.
+    pub(super) needs: &'a [Need],
 }
 
 /// Why a node is not for a Pod.
@@ -64,6 +67,8 @@ pub(super) struct Trial<'a> {
     pub(super) footprint: Footprint,
     neighbours: Option<Neighbours<'a>>,
     spread: Spread<'a>,
+    needs: &'a [Need],
+    nodes: &'a [&'a Node],
 }
 
 impl<'a> Board<'a> {
@@ -98,7 +103,7 @@ impl<'a> Board<'a> {
     }
 
     /// The Pod among all Pods but those.
-    pub(super) fn trial<'b>(&self, pod: &'b Pod, spec: &'b PodSpec, without: &HashSet<&str>) -> Trial<'b> {
+    pub(super) fn trial<'b>(&'b self, pod: &'b Pod, spec: &'b PodSpec, without: &HashSet<&str>) -> Trial<'b> {
         let is_here = |pod: &Pod| pod.metadata.uid.as_deref().is_none_or(|uid| !without.contains(uid));
         let residents = self.loads.all().map(|(node, pod)| (node, &**pod)).filter(|(_, pod)| is_here(pod));
         let node = |name: &str| self.nodes.iter().find(|node| node.metadata.name.as_deref() == Some(name)).copied();
@@ -108,6 +113,8 @@ impl<'a> Board<'a> {
             footprint: Footprint::of(spec),
             neighbours: matter.then(|| Neighbours::of(pod, residents.clone(), node, self.labels_of)),
             spread: Spread::of(pod, &self.nodes, residents),
+            needs: self.needs,
+            nodes: &self.nodes,
         }
     }
 }
@@ -125,6 +132,9 @@ impl Trial<'_> {
             .collect();
         if !full.is_empty() {
             return full;
+        }
+        if let Some(reason) = self.needs.iter().find_map(|need| need.refusal(node, self.nodes)) {
+            return vec![Refusal::lasting(reason)];
         }
         if let Some(reason) = self.spread.refusal(node) {
             let is_lasting = reason == spread::UNLABELLED;
@@ -214,7 +224,7 @@ mod tests {
             loads.place(&Arc::new(pod), &node);
         }
         let nodes = nodes.iter().collect();
-        let board = Board { nodes, loads: &loads, labels_of: &|_| BTreeMap::new(), budgets: &[] };
+        let board = Board { nodes, loads: &loads, labels_of: &|_| BTreeMap::new(), budgets: &[], needs: &[] };
         assert_eq!(board.decide(pod), expect);
     }
 

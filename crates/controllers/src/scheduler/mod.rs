@@ -7,6 +7,7 @@ mod loads;
 mod neighbours;
 mod preempt;
 mod spread;
+mod storage;
 mod taints;
 mod terms;
 mod waiting;
@@ -29,9 +30,10 @@ use crate::pods;
 use decide::{Board, Decision};
 use loads::Loads;
 use preempt::Preemption;
+use storage::Storage;
 use waiting::Waiting;
 
-pub(crate) use affinity::admits;
+pub(crate) use affinity::{admits, selects};
 pub(crate) use taints::{tolerates, untolerated};
 
 /// Adds the scheduler to the manager. Decisions are made one after the other, bindings are written side by side.
@@ -40,6 +42,7 @@ pub(crate) fn add(manager: &mut Manager) {
     let pods = manager.informers().all::<Pod>();
     let namespaces = manager.informers().all::<Namespace>();
     let budgets = manager.informers().all::<PodDisruptionBudget>();
+    let storage = Storage::new(manager);
     let loads = Arc::new(Mutex::<Loads>::default());
     let waiting = Arc::new(Waiting::new(pods.clone()));
     let process = Scheduler {
@@ -48,14 +51,18 @@ pub(crate) fn add(manager: &mut Manager) {
         pods: pods.clone(),
         namespaces: namespaces.clone(),
         budgets: budgets.clone(),
+        storage: storage.clone(),
         loads: loads.clone(),
         waiting: waiting.clone(),
     };
-    let for_node = waiting.clone();
+    let [for_node, for_claim, for_volume, for_class] = std::array::from_fn(|_| waiting.clone());
     let controller = Controller::keyed(manager, "scheduler", process)
         .workers(WORKERS)
         .on(&namespaces, |_| None)
         .on(&budgets, |_| None)
+        .on(&storage.claims, move |_| for_claim.with_claims())
+        .on(&storage.volumes, move |_| for_volume.with_claims())
+        .on(&storage.classes, move |_| for_class.with_claims())
         .on(&nodes, move |change| if matters(change) { for_node.all() } else { vec![] })
         .on(&pods, move |change| {
             loads.lock().expect("no code that can panic runs under this lock").observe(change);
@@ -73,6 +80,7 @@ struct Scheduler {
     pods: Informer<Pod>,
     namespaces: Informer<Namespace>,
     budgets: Informer<PodDisruptionBudget>,
+    storage: Storage,
     loads: Arc<Mutex<Loads>>,
     waiting: Arc<Waiting>,
 }
@@ -90,6 +98,7 @@ impl Process for Scheduler {
                 let message = "Scheduling is blocked due to non-empty scheduling gates";
                 self.report(&pod, refusal("SchedulingGated", message, now), None).await?;
             }
+            Decision::Bind(node) if self.storage.choose(&self.actor, &pod, &node).await? => self.wait(&pod),
             Decision::Bind(node) => self.bind(&pod, &node).await?,
             Decision::Unschedulable(why) => self.refuse(&pod, why, None).await?,
             Decision::Preempt { plan, why } => {
@@ -115,13 +124,18 @@ impl Scheduler {
         }
         // Noted before the look: whoever makes room after it finds the Pod waiting.
         self.waiting.add(pod);
+        let needs = self.storage.needs(pod);
         let board = Board {
             nodes: nodes.iter().map(|node| &**node).collect(),
             loads: &loads,
             labels_of: &labels_of,
             budgets: &budgets,
+            needs: needs.as_deref().unwrap_or_default(),
         };
-        let decision = board.decide(pod);
+        let mut decision = board.decide(pod);
+        if let (Decision::Bind(_) | Decision::Preempt { .. }, Err(why)) = (&decision, &needs) {
+            decision = Decision::Unschedulable(format!("0/{} nodes are available: {why}.", nodes.len()));
+        }
         match &decision {
             Decision::Bind(node) => loads.place(pod, node),
             Decision::Preempt { plan, .. } => loads.nominate(pod, &plan.node),
@@ -131,6 +145,12 @@ impl Scheduler {
             self.waiting.remove(pod);
         }
         Some(decision)
+    }
+
+    /// The Pod comes again when its claims are bound.
+    fn wait(&self, pod: &Pod) {
+        self.waiting.add(pod);
+        self.loads().remove(&pod.uid().unwrap_or_default());
     }
 
     fn loads(&self) -> MutexGuard<'_, Loads> {

@@ -161,7 +161,13 @@ mod tests {
             loads.place(&Arc::new(resident), parts[3]);
         }
         let nodes = [node("m"), node("n")];
-        let board = Board { nodes: nodes.iter().collect(), loads: &loads, labels_of: &|_| BTreeMap::new(), budgets };
+        let board = Board {
+            nodes: nodes.iter().collect(),
+            loads: &loads,
+            labels_of: &|_| BTreeMap::new(),
+            budgets,
+            needs: &[],
+        };
         let told = match board.decide(pod) {
             Decision::Preempt { plan, .. } => {
                 let names: Vec<String> = plan.victims.iter().map(|pod| pod.name_any()).collect();

@@ -10,6 +10,7 @@ use windlass_runtime::{Informer, ObjectKey};
 
 use super::loads::priority;
 use super::neighbours;
+use crate::volume::claims_of;
 
 /// Pods that wait, and whether it matters to them who is beside them.
 pub(crate) struct Waiting {
@@ -47,6 +48,17 @@ impl Waiting {
             keys.extract_if(|_, choosy| *choosy).map(|(key, _)| key).collect()
         };
         self.ordered(keys.into_iter())
+    }
+
+    /// Those that wait for their claims.
+    pub(crate) fn with_claims(&self) -> Vec<ObjectKey> {
+        let all: Vec<ObjectKey> = self.keys().keys().cloned().collect();
+        let has_claims = |key: &ObjectKey| self.pods.get(key).is_some_and(|pod| claims_of(&pod).next().is_some());
+        let waiting: Vec<ObjectKey> = all.into_iter().filter(has_claims).collect();
+        let mut keys = self.keys();
+        keys.retain(|key, _| !waiting.contains(key));
+        drop(keys);
+        self.ordered(waiting.into_iter())
     }
 
     fn ordered(&self, keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
