@@ -35,6 +35,10 @@ pub(crate) async fn handle(api: Api, request: Request<Body>, peer: Peer) -> Resp
 /// What streams, and has no body to be kept.
 const STREAMS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
+fn is_stream(info: &RequestInfo) -> bool {
+    info.resource.as_ref().is_some_and(|resource| STREAMS.contains(&resource.subresource.as_str()))
+}
+
 /// Answers a request and logs it.
 async fn audited(
     api: &Api,
@@ -55,10 +59,8 @@ async fn audited(
     };
     let (response, notes) = audit::noted(answered(api, request, peer, info, &mut user)).await;
     let level = audit.level(&user, info);
-    let streams = info
-        .resource
-        .as_ref()
-        .is_some_and(|resource| resource.verb == Verb::Watch || STREAMS.contains(&resource.subresource.as_str()));
+    let watches = info.resource.as_ref().is_some_and(|resource| resource.verb == Verb::Watch);
+    let streams = watches || is_stream(info);
     let (response, answer) = if level == Level::RequestResponse && !streams {
         let (response, body) = audit::of_response(response).await;
         let answer = (response.headers().clone(), body);
@@ -95,7 +97,8 @@ async fn answer(
     let user = api.auth().authenticate(peer, request.headers())?;
     asks.clone_from(&user);
     let method = request.method().as_str().to_ascii_lowercase();
-    let flow = api.flows().classify(&user, &info.attributes(&method));
+    // What streams takes no seat, and waits for none.
+    let flow = if is_stream(info) { None } else { api.flows().classify(&user, &info.attributes(&method)) };
     let Some(flow) = flow else { return authorized(api, user, info, request).await };
     let headers = request.headers().clone();
     // Held until the answer begins: watches and logs go on without a seat.

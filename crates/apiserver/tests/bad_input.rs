@@ -72,6 +72,25 @@ async fn bad_objects_of_built_in_kinds() {
 }
 
 #[tokio::test]
+async fn an_object_of_another_namespace_is_refused_by_every_write() {
+    let world = World::new().await;
+    let body = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}});
+    world.post(CONFIG_MAPS, &body("default")).await.expect(201);
+    let path = format!("{CONFIG_MAPS}/a");
+    let elsewhere = body("elsewhere");
+    let answers = [
+        world.post(CONFIG_MAPS, &elsewhere).await,
+        world.put(&path, &elsewhere).await,
+        world.patch(&path, "merge-patch+json", &elsewhere).await,
+        world.patch(&format!("{path}?fieldManager=m"), "apply-patch+yaml", &elsewhere).await,
+    ];
+    for answer in answers {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        assert_eq!(answer.expect(400)["message"], why);
+    }
+}
+
+#[tokio::test]
 async fn bad_objects_of_custom_kinds() {
     let world = world_with_things().await;
     check(&world, THINGS, "example.com/v1", "Thing").await;

@@ -50,6 +50,32 @@ async fn a_pod_is_bound_once_and_ends_with_grace() {
 }
 
 #[tokio::test]
+async fn a_delete_that_is_not_done_says_so_to_those_who_asked_in_the_older_form() {
+    let world = world_with_account().await;
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "finalizers": ["example.com/hold"]}});
+    world.post("/api/v1/namespaces/default/configmaps", &map).await.expect(201);
+    let path = "/api/v1/namespaces/default/configmaps/m";
+    world.delete(path, &json!({"propagationPolicy": "Background"})).await.expect(200);
+    world.delete(path, &json!({"orphanDependents": false})).await.expect(202);
+    world.delete(path, &json!({"orphanDependents": true})).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_service_is_made_by_its_status_like_by_itself() {
+    let world = world_with_account().await;
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "10.1.2.3"}]}}});
+    let path = format!("{SERVICES}/s/status?fieldManager=m");
+    let bare = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
+    let refused = world.patch(&path, "apply-patch+yaml", &bare).await.expect(422);
+    assert_eq!(refused["message"], "Service \"s\" is invalid: spec.ports: Required value");
+    let made = world.put(&path, &service).await.expect(201);
+    assert_eq!(made["status"], json!({"loadBalancer": {}}), "a new Service has no status");
+    world.put(&format!("{DEPLOYMENTS}/d/status"), &deployment()).await.expect(404);
+}
+
+#[tokio::test]
 async fn status_is_written_through_its_own_path() {
     let world = world_with_account().await;
     let mut with_status = deployment();

@@ -65,6 +65,14 @@ pub(super) fn compare(kubernetes: &Answer, windlass: &Answer, ignored: &[String]
     })
 }
 
+/// Whether Kubernetes answered a delete from an object that it never read: it does where the options of the delete take
+/// away the last finalizer.
+pub(super) fn is_blank_delete(answer: &Answer) -> bool {
+    let refused = answer.code == 409 && message(answer).contains("ResourceVersion in precondition: ,");
+    let nameless = answer.code == 200 && answer.body["kind"] != "Status" && answer.body["metadata"]["name"].is_null();
+    refused || nameless
+}
+
 /// The events without those that tell the same as the one before.
 pub(super) fn without_repeats(mut answer: Answer) -> Answer {
     if let Value::Array(events) = &mut answer.body {
@@ -251,6 +259,16 @@ mod tests {
         assert_eq!(compare(&silence, &answer(422, json!({})), &[]), None);
         assert!(compare(&silence, &answer(200, json!({})), &[]).is_some());
         assert!(compare(&answer(200, json!({})), &silence, &[]).is_some());
+    }
+
+    #[test]
+    fn a_delete_that_looks_at_nothing_is_known() {
+        let refused = "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: 7";
+        assert!(is_blank_delete(&answer(409, json!({ "kind": "Status", "message": refused }))));
+        assert!(is_blank_delete(&answer(200, json!({ "kind": "Widget", "metadata": {} }))));
+        let honest = "Precondition failed: ResourceVersion in precondition: 6, ResourceVersion in object meta: 7";
+        assert!(!is_blank_delete(&answer(409, json!({ "kind": "Status", "message": honest }))));
+        assert!(!is_blank_delete(&answer(200, json!({ "kind": "Status" }))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::call::{Answer, Call};
 use super::control_plane::ControlPlane;
 use super::live::{self, Live};
-use super::normal::{compare, without_repeats};
+use super::normal::{compare, is_blank_delete, without_repeats};
 use super::report::Report;
 use super::story::{self, Kind, Theme};
 use super::{collection, past, watch};
@@ -214,12 +214,13 @@ impl Teller<'_> {
         }
     }
 
-    /// Asks both; nothing if they say different things.
+    /// Asks both; nothing if they say different things, or if what Kubernetes says is allowed to end the story.
     async fn ask(&mut self, left: &Call, right: &Call) -> Option<(Answer, Answer)> {
         let (there, here) =
             tokio::join!(left.send(&self.pair.kubernetes.client), right.send(&self.pair.windlass.client));
-        let difference = compare(&there, &here, &self.kind.ignores);
-        let equal = difference.is_none();
+        let blank = left.verb == "delete" && is_blank_delete(&there);
+        let difference = if blank { None } else { compare(&there, &here, &self.kind.ignores) };
+        let equal = difference.is_none() && !blank;
         self.report.add(self.kind.resource(), left, self.seed, difference);
         equal.then_some((there, here))
     }

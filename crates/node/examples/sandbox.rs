@@ -30,6 +30,7 @@ async fn run() -> std::io::Result<()> {
             user: Identity::default(),
         },
         address,
+        input: windlass_node::sandbox::Input::Nothing,
     };
     let mut running = launcher.container("example", &spec).await?;
     let (mut stdout, mut stderr) = running.take_output().expect("the output was not taken before");

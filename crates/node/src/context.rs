@@ -1,6 +1,7 @@
 //! What every part of the node shares.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use kube::Resource;
 
@@ -10,6 +11,8 @@ use crate::config::NodeConfig;
 use crate::event::Recorder;
 use crate::image::ImageStore;
 use crate::log::Logs;
+use crate::names::NameServer;
+use crate::pod::LiveContainers;
 use crate::proxy::Directory;
 use crate::sandbox::{Capabilities, Launcher};
 
@@ -22,8 +25,11 @@ pub(crate) struct Context {
     pub(crate) events: Recorder,
     pub(crate) cache: Cache,
     pub(crate) logs: Logs,
+    pub(crate) live: LiveContainers,
     pub(crate) addresses: AddressPool,
     pub(crate) directory: Directory,
+    /// Set before the first Pod is looked at; empty if there is none.
+    pub(crate) name_server: OnceLock<NameServer>,
 }
 
 impl Context {

@@ -8,6 +8,7 @@ mod event;
 pub mod image;
 mod log;
 mod low_port;
+mod names;
 mod node;
 mod pod;
 mod pods;
@@ -16,8 +17,10 @@ mod quantity;
 mod registration;
 pub mod sandbox;
 mod serve;
+mod stream;
 mod sys;
 pub mod tree;
+mod usage;
 mod volume;
 
 pub use config::{AddressRange, NodeConfig};

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
@@ -16,11 +16,14 @@ use crate::context::Context;
 use crate::event::Recorder;
 use crate::image::ImageStore;
 use crate::log::Logs;
+use crate::names;
+use crate::pod::{Live, LiveContainers};
 use crate::pods::Pods;
 use crate::proxy::{self, Directory};
 use crate::registration;
 use crate::sandbox::{Capabilities, Launcher};
 use crate::serve::{self, Body};
+use crate::stream::Door;
 use crate::tree;
 
 /// Why a node cannot start.
@@ -46,6 +49,7 @@ pub enum NodeError {
 pub struct Node {
     context: Arc<Context>,
     pods: Pods,
+    door: Door,
 }
 
 impl Node {
@@ -64,12 +68,14 @@ impl Node {
             events: Recorder::start(config.client.clone(), config.name.clone()),
             cache: Cache::new(config.client.clone()),
             logs: Logs::new(config.dir.join("logs")),
+            live: LiveContainers::default(),
             addresses: AddressPool::new(config.pod_range),
             directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            name_server: OnceLock::new(),
             config,
         };
         let context = Arc::new(context);
-        Ok(Self { pods: Pods::new(Arc::clone(&context)), context })
+        Ok(Self { pods: Pods::new(Arc::clone(&context)), context, door: Door::default() })
     }
 
     /// What the kernel lets this node do.
@@ -93,6 +99,9 @@ impl Node {
             context.events.warning(&node, None, "KernelForbids", missing.to_owned());
         }
         context.events.normal(&node, None, "Starting", format!("Node {} runs Pods", node.name_any()));
+        if let Some(server) = names::begin(context, stop.clone()).await {
+            let _ = context.name_server.set(server);
+        }
         tokio::join!(
             registration::keep_lease(&context.config, context.capabilities, node, stop.clone()),
             proxy::run(Arc::clone(context), stop.clone()),
@@ -101,12 +110,27 @@ impl Node {
         Ok(())
     }
 
-    /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…`.
+    /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…` and
+    /// `/exec/{namespace}/{pod}/{container}?command=…&input=1&output=1&error=1&tty=1`.
     pub async fn serve<B>(&self, request: Request<B>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        if let ["exec", namespace, pod, container] = parts.as_slice() {
+            return match self.live(namespace, pod, container) {
+                Ok(live) => self.door.exec(request, &live),
+                Err(why) => serve::failure(StatusCode::NOT_FOUND, why),
+            };
+        }
         let find = |namespace: &str, name: &str| -> Option<PathBuf> {
             self.pods.find(namespace, name).map(|pod| self.context.log_directory(&*pod))
         };
         serve::serve(request.uri(), &self.context.logs, &find)
+    }
+
+    fn live(&self, namespace: &str, pod: &str, container: &str) -> Result<Arc<Live>, String> {
+        let found = self.pods.find(namespace, pod).ok_or_else(|| "pod does not exist".to_owned())?;
+        let live = self.context.live.find(&found.uid().unwrap_or_default(), container);
+        live.ok_or_else(|| format!("container not found ({container:?}): it does not run"))
     }
 }
 

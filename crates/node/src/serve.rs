@@ -99,9 +99,19 @@ fn answer(pieces: mpsc::Receiver<io::Result<Bytes>>) -> Response<Body> {
     response
 }
 
+/// A body without content.
+pub(crate) fn empty() -> Body {
+    Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync()
+}
+
 /// A failure as clients of the API read it.
-fn failure(status: StatusCode, message: String) -> Response<Body> {
-    let reason = if status == StatusCode::NOT_FOUND { "NotFound" } else { "BadRequest" };
+pub(crate) fn failure(status: StatusCode, message: String) -> Response<Body> {
+    let reason = match status {
+        StatusCode::NOT_FOUND => "NotFound",
+        StatusCode::FORBIDDEN => "Forbidden",
+        StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
+        _ => "BadRequest",
+    };
     let body = Status {
         status: Some("Failure".to_owned()),
         message: Some(message),

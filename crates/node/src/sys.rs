@@ -6,6 +6,8 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use tokio::io::unix::AsyncFd;
+
 /// A process that [`fork_into`] made.
 #[derive(Debug)]
 pub(crate) struct Forked {
@@ -216,17 +218,20 @@ pub(crate) fn still_waits(listener: impl AsFd, id: u64) -> bool {
 pub(crate) enum Answer {
     /// Its result is this errno (0: success).
     Errno(i32),
+    /// It did so much of what it was to do.
+    Done(usize),
     /// The kernel goes on with the call as it was made.
     Continue,
 }
 
 /// Answers a notification; a caller that is gone is no error.
 pub(crate) fn answer(listener: impl AsFd, id: u64, answer: Answer) {
-    let (error, flags) = match answer {
-        Answer::Errno(errno) => (-errno, 0),
-        Answer::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+    let (val, error, flags) = match answer {
+        Answer::Errno(errno) => (0, -errno, 0),
+        Answer::Done(count) => (count as i64, 0, 0),
+        Answer::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
     };
-    let response = libc::seccomp_notif_resp { id, val: 0, error, flags };
+    let response = libc::seccomp_notif_resp { id, val, error, flags };
     // SAFETY: the kernel reads a live struct.
     unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
 }
@@ -254,6 +259,12 @@ pub(crate) fn choose_port_at_connect(socket: impl AsFd) -> io::Result<()> {
         )
     };
     check(done.into()).map(drop)
+}
+
+/// A descriptor whose readiness the runtime watches.
+pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` names the same open descriptor for as long as it lives.
+    unsafe { AsyncFd::register(descriptor) }.map_err(Into::into)
 }
 
 fn check(result: i64) -> io::Result<i64> {

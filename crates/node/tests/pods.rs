@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Client, ResourceExt};
@@ -22,8 +22,10 @@ type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
 
 const TESTS: &[Test] = &[
     ("a_pod_gets_its_environment_volumes_and_address", || Box::pin(surroundings())),
+    ("services_and_pods_are_found_by_name", || Box::pin(names())),
     ("a_killed_program_is_started_again_and_counted", || Box::pin(killed_program())),
     ("a_finished_pod_says_how_it_ended", || Box::pin(finished())),
+    ("a_container_that_takes_more_memory_than_it_may_is_ended", || Box::pin(too_much_memory())),
     ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
     ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
     ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
@@ -133,6 +135,50 @@ async fn surroundings() {
 }
 
 /// Processes of this machine whose command line has a word.
+/// Asks the machine's own resolver library in a Pod, and sends a datagram from the Pod to itself.
+const ASKS: &str = r#"
+until getent -s dns ahostsv4 db-0.db.default.svc.cluster.local > /dev/null; do sleep 0.1; done
+for name in db-0.db db web.default web; do getent -s dns ahostsv4 $name | head -n 1 | cut -d ' ' -f 1; done
+grep -c svc /etc/hosts
+head -n 1 /etc/resolv.conf
+perl -MSocket -e 'my $to = sockaddr_in(9999, inet_aton("127.0.0.1")); socket(S, PF_INET, SOCK_DGRAM, 0);
+    bind(S, $to) or die; socket(C, PF_INET, SOCK_DGRAM, 0); send(C, "hello", 0, $to) == 5 or die $!;
+    recv(S, my $text, 9, 0); print "$text\n"'
+"#;
+
+async fn names() {
+    on_cluster(async |client, _| {
+        let services: Api<Service> = Api::default_namespaced(client.clone());
+        for (name, address) in [("db", Some("None")), ("web", None)] {
+            let service = json!({"metadata": {"name": name}, "spec": {"clusterIP": address, "selector": {"app": name}, "ports": [{"port": 80}]}});
+            services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+        }
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let mut database = shell("db-0", "exec sleep 1000");
+        database["metadata"]["labels"] = json!({"app": "db"});
+        database["spec"]["hostname"] = json!("db-0");
+        database["spec"]["subdomain"] = json!("db");
+        create(&pods, database).await;
+        let ready = until(&pods, "db-0", |status| status.ready).await;
+        let pod_address = ready.status.unwrap().pod_ip.unwrap();
+        let mut asks = shell("asks", ASKS);
+        asks["spec"]["restartPolicy"] = json!("Never");
+        create(&pods, asks).await;
+        until(&pods, "asks", |status| status.state.as_ref().is_some_and(|state| state.terminated.is_some())).await;
+        let log = pods.logs("asks", &LogParams::default()).await.unwrap();
+        let address = services.get("web").await.unwrap().spec.unwrap().cluster_ip.unwrap();
+        let search = "search default.svc.cluster.local svc.cluster.local cluster.local";
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(lines[..4], [&pod_address, &pod_address, &address, &address], "{log}");
+        // Where the name server has its own port, the hosts file names the Pod alone.
+        let named: usize = lines[4].parse().unwrap();
+        assert!(named == 0 || !rustix::process::geteuid().is_root(), "{log}");
+        assert!(lines[5].starts_with(search), "{log}");
+        assert_eq!(lines[6], "hello", "{log}");
+    })
+    .await;
+}
+
 fn processes(word: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let id = |entry: std::fs::DirEntry| -> Option<i32> {
@@ -189,6 +235,28 @@ async fn finished() {
         assert_eq!(status.phase.as_deref(), Some("Failed"));
         let state = status.container_statuses.unwrap()[0].state.clone().unwrap().terminated.unwrap();
         assert_eq!((state.exit_code, state.message.as_deref()), (3, Some("why\n")));
+    })
+    .await;
+}
+
+async fn too_much_memory() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        for (name, limit) in [("small", "32Mi"), ("large", "512Mi")] {
+            let script = r#"exec perl -e 'my $all = "x" x (100 << 20); $| = 1; print "has it\n"; sleep 1000'"#;
+            let mut pod = shell(name, script);
+            pod["spec"]["restartPolicy"] = json!("Never");
+            pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": limit}});
+            create(&pods, pod).await;
+        }
+        let ended = |status: &ContainerStatus| status.state.as_ref().and_then(|state| state.terminated.clone());
+        let pod = until(&pods, "small", |status| ended(status).is_some()).await;
+        let how = ended(&pod.status.unwrap().container_statuses.unwrap()[0]).unwrap();
+        assert_eq!((how.reason.as_deref(), how.exit_code), (Some("OOMKilled"), 137));
+        while pods.logs("large", &LogParams::default()).await.unwrap_or_default() != "has it\n" {
+            tokio::task::yield_now().await;
+        }
+        assert!(until(&pods, "large", |_| true).await.status.unwrap().phase.unwrap() == "Running");
     })
     .await;
 }

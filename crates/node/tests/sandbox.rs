@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use windlass_node::sandbox::{
-    ContainerSpec, ExecSpec, Identity, Launcher, Mount, Process, Report, Request, Root, Running, Source,
+    ContainerSpec, ExecSpec, Identity, Input, Launcher, Mount, Process, Report, Request, Root, Running, Source,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -95,6 +95,7 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
             user: Identity::default(),
         },
         address: Some(FIRST),
+        input: Input::Nothing,
     }
 }
 
@@ -182,7 +183,8 @@ async fn exec() {
     let (running, init) = start(&spec).await;
     let command = ["sh", "-c", "test \"$(cat /proc/2/comm)\" = sleep"].map(str::to_owned).to_vec();
     let process = Process { argv: command, ..spec.process.clone() };
-    let mut exec = ExecSpec { init, supervisor: running.supervisor(), process, address: spec.address };
+    let mut exec =
+        ExecSpec { init, supervisor: running.supervisor(), process, address: spec.address, input: Input::Nothing };
     let result = async |exec: &ExecSpec| {
         let mut program = Launcher::default().exec("test", exec).await.unwrap();
         loop {

@@ -60,7 +60,8 @@ impl Outcome<'_> {
     pub(super) fn event(&self) -> Value {
         let method = self.info.method.as_str().to_ascii_lowercase();
         let attributes = self.info.attributes(&method);
-        let long = attributes.verb == "watch" && self.info.method == Method::GET;
+        let watches = attributes.verb == "watch" && self.info.method == Method::GET;
+        let long = watches || self.status == StatusCode::SWITCHING_PROTOCOLS;
         let agent = self.request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let mut event = json!({
             "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": self.level.as_str(), "auditID": self.request.id,

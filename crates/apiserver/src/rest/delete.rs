@@ -29,8 +29,9 @@ pub(crate) async fn delete(scope: &Scope, request: Request<Body>) -> Result<Resp
     let options = options(scope, &body)?;
     let deleted = delete_object(scope, &scope.request.name, &options).await?;
     warn(scope, &options);
+    let status = if !deleted.gone && options.cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
     if !deleted.gone || strategy::rules(&scope.kind).returns_deleted {
-        return scope.answer(StatusCode::OK, &deleted.object);
+        return scope.answer(status, &deleted.object);
     }
     Ok(crate::codec::respond(StatusCode::OK, &success(scope, &deleted.object), &scope.accept))
 }

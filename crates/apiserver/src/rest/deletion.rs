@@ -117,10 +117,6 @@ fn deletion_time(live: &Value, grace_seconds: i64, now: Timestamp) -> String {
 fn finalizers(kind: &Kind, live: &Value, options: &DeleteOptions) -> Vec<String> {
     let current = live.finalizers();
     let rules = strategy::rules(kind);
-    let own = || current.iter().filter(|name| ![ORPHAN, FOREGROUND].contains(name)).map(|name| (*name).to_owned());
-    if !rules.has_dependents {
-        return current.into_iter().map(str::to_owned).collect();
-    }
     let propagation = options.propagation.or_else(|| {
         let by_finalizer = current.iter().find_map(|name| match *name {
             ORPHAN => Some(Propagation::Orphan),
@@ -129,12 +125,18 @@ fn finalizers(kind: &Kind, live: &Value, options: &DeleteOptions) -> Vec<String>
         });
         by_finalizer.or(rules.orphans_by_default.then_some(Propagation::Orphan))
     });
-    let added = match propagation {
+    let wish = match propagation.filter(|_| rules.has_dependents) {
         Some(Propagation::Orphan) => Some(ORPHAN),
         Some(Propagation::Foreground) => Some(FOREGROUND),
         Some(Propagation::Background) | None => None,
     };
-    own().chain(added.map(str::to_owned)).collect()
+    let wishes = || current.iter().copied().filter(|name| [ORPHAN, FOREGROUND].contains(name));
+    // What says the same already keeps its order.
+    if wishes().eq(wish) {
+        return current.iter().copied().map(str::to_owned).collect();
+    }
+    let own = current.iter().copied().filter(|name| ![ORPHAN, FOREGROUND].contains(name));
+    own.chain(wish).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -186,6 +188,10 @@ mod tests {
         check("jobs", json!({"metadata": {}}), DeleteOptions::default(), marked(ORPHAN));
         check("jobs", json!({"metadata": {}}), propagate(Propagation::Background), Deletion::Remove);
         check("events", json!({"metadata": {}}), propagate(Propagation::Foreground), Deletion::Remove);
+        check("events", json!({"metadata": {"finalizers": [ORPHAN]}}), DeleteOptions::default(), Deletion::Remove);
+        let ordered = json!({"finalizers": [ORPHAN, "a/b"], "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0});
+        let live = json!({"metadata": {"finalizers": [ORPHAN, "a/b"]}});
+        check("configmaps", live, propagate(Propagation::Orphan), Deletion::Mark(json!({ "metadata": ordered })));
     }
 
     #[test]

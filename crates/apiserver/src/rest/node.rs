@@ -1,7 +1,7 @@
-//! Streams to a node: logs now; exec, attach and port-forward take the same way.
+//! Streams to a node: logs, exec, attach and port-forward, in the kubelet's own paths.
 
 use futures::future::BoxFuture;
-use http::{Request, Response, Uri};
+use http::{Method, Request, Response, header::AUTHORIZATION};
 use serde_json::{Value, json};
 
 use super::{get, scope::Scope};
@@ -28,30 +28,67 @@ pub enum NodeProxyError {
     Failed(String),
 }
 
+/// The ways to ask for a stream.
+const STREAM_METHODS: [Method; 2] = [Method::GET, Method::POST];
+
 /// Answers a request on a subresource that the node serves.
 pub(crate) async fn connect(
     scope: &Scope,
     subresource: &str,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
-    let object = get::live(scope, &scope.request.name).await?;
-    let path = match scope.kind.plural.as_str() {
-        "pods" => pod_path(scope, subresource, &object)?,
-        _ => return Err(ApiError::method_not_allowed(scope.subject(), subresource)),
-    };
-    let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-    if node.is_empty() {
-        return Err(ApiError::bad_request(format!("pod {} does not have a host assigned", object.name())));
+    let refused = || ApiError::method_not_allowed(scope.subject(), scope.request.verb.as_str());
+    if scope.kind.plural != "pods" || subresource == "proxy" {
+        return Err(refused());
     }
-    if subresource != "log" {
-        scope.admit(Operation::Connect, connect_options(scope, subresource)).await?;
+    let target = if subresource == "log" {
+        if request.method() != Method::GET {
+            return Err(refused());
+        }
+        let pod = get::live(scope, &scope.request.name).await?;
+        let container = container(scope.query.get("container"), &pod)?;
+        let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+        Target { path: format!("/containerLogs/{}/{container}{query}", place(scope, &pod)), pod }
+    } else {
+        if !STREAM_METHODS.contains(request.method()) {
+            return Err(refused());
+        }
+        stream(scope, subresource).await?
+    };
+    let node = target.pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    if node.is_empty() {
+        return Err(ApiError::bad_request(format!("pod {} does not have a host assigned", target.pod.name())));
     }
     let proxy = scope.api.node_proxy().ok_or_else(|| ApiError::unavailable("this API server has no nodes"))?;
-    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    let uri: Uri = format!("{path}{query}").parse().map_err(ApiError::internal)?;
     let (mut parts, body) = request.into_parts();
-    parts.uri = uri;
+    parts.uri = target.path.parse().map_err(ApiError::internal)?;
+    // Whoever asks has been told from others here; what proves it is nobody else's business.
+    parts.headers.remove(AUTHORIZATION);
     proxy.call(node, Request::from_parts(parts, body)).await.map_err(|error| ApiError::unavailable(error.to_string()))
+}
+
+/// A Pod, and the kubelet's path for what is wanted of it.
+struct Target {
+    pod: Value,
+    path: String,
+}
+
+/// What a stream leads to, once admission has seen what it is for.
+async fn stream(scope: &Scope, subresource: &str) -> Result<Target, ApiError> {
+    let options = scope.admit(Operation::Connect, connect_options(scope, subresource)).await?;
+    // A WebSocket begins with GET, and to begin one is more than to get something.
+    scope.authorize("create")?;
+    let pod = get::live(scope, &scope.request.name).await?;
+    let place = place(scope, &pod);
+    if subresource == "portforward" {
+        return Ok(Target { path: format!("/portForward/{place}?{}", parameters(&options)), pod });
+    }
+    let container = container(options["container"].as_str(), &pod)?;
+    Ok(Target { path: format!("/{subresource}/{place}/{container}?{}", parameters(&options)), pod })
+}
+
+fn place(scope: &Scope, pod: &Value) -> String {
+    format!("{}/{}", scope.namespace(), pod.name())
 }
 
 /// What the client wants of the stream, as the object that admission knows it by.
@@ -59,65 +96,94 @@ fn connect_options(scope: &Scope, subresource: &str) -> Value {
     let kind = match subresource {
         "attach" => "PodAttachOptions",
         "portforward" => "PodPortForwardOptions",
-        "proxy" => "PodProxyOptions",
         _ => "PodExecOptions",
     };
     let mut options = json!({ "kind": kind, "apiVersion": "v1" });
-    for switch in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|switch| scope.query.flag(switch)) {
-        options[switch] = true.into();
+    let ports: Vec<i64> = scope.query.all("ports").filter_map(|port| port.parse().ok()).collect();
+    if subresource == "portforward" {
+        if !ports.is_empty() {
+            options["ports"] = ports.into();
+        }
+        return options;
+    }
+    for (switch, default) in SWITCHES {
+        let given = scope.query.all(switch).next().is_some();
+        if if given { scope.query.flag(switch) } else { default } {
+            options[switch] = true.into();
+        }
     }
     if let Some(container) = scope.query.get("container") {
         options["container"] = container.into();
     }
     let command: Vec<&str> = scope.query.all("command").collect();
-    if !command.is_empty() {
+    if subresource == "exec" && !command.is_empty() {
         options["command"] = command.into();
-    }
-    let ports: Vec<i64> = scope.query.all("ports").filter_map(|port| port.parse().ok()).collect();
-    if !ports.is_empty() {
-        options["ports"] = ports.into();
     }
     options
 }
 
-/// The kubelet's path for a subresource of a Pod.
-fn pod_path(scope: &Scope, subresource: &str, pod: &Value) -> Result<String, ApiError> {
-    let place = format!("{}/{}", scope.namespace(), pod.name());
-    if subresource == "portforward" {
-        return Ok(format!("/portForward/{place}"));
+/// The switches of streams, and what they are unless something else is said.
+const SWITCHES: [(&str, bool); 4] = [("stdin", false), ("stdout", true), ("stderr", true), ("tty", false)];
+
+/// The options as the kubelet's parameters.
+fn parameters(options: &Value) -> String {
+    let mut parameters = form_urlencoded::Serializer::new(String::new());
+    let names = [("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty")];
+    for (_, name) in names.iter().filter(|(switch, _)| options[switch] == true) {
+        parameters.append_pair(name, "1");
     }
-    let verb = match subresource {
-        "log" => "containerLogs",
-        "exec" => "exec",
-        "attach" => "attach",
-        _ => return Err(ApiError::method_not_allowed(scope.subject(), subresource)),
-    };
-    Ok(format!("/{verb}/{place}/{}", container(scope, pod)?))
+    for part in options["command"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        parameters.append_pair("command", part);
+    }
+    for port in options["ports"].as_array().into_iter().flatten() {
+        parameters.append_pair("port", &port.to_string());
+    }
+    parameters.finish()
 }
 
 /// The container that the client names, or the only one.
-fn container(scope: &Scope, pod: &Value) -> Result<String, ApiError> {
+fn container(wanted: Option<&str>, pod: &Value) -> Result<String, ApiError> {
     let names = |list: &str| -> Vec<&str> {
         let containers = pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).into_iter().flatten();
         containers.filter_map(|container| container["name"].as_str()).collect()
     };
-    let (containers, init) = (names("containers"), names("initContainers"));
-    let known: Vec<&str> = [containers.clone(), init, names("ephemeralContainers")].concat();
-    if let Some(wanted) = scope.query.get("container") {
+    let containers = names("containers");
+    let known: Vec<&str> = [names("initContainers"), containers.clone(), names("ephemeralContainers")].concat();
+    if let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) {
         let found = known.contains(&wanted);
         let why = || ApiError::bad_request(format!("container {wanted} is not valid for pod {}", pod.name()));
         return if found { Ok(wanted.to_owned()) } else { Err(why()) };
-    }
-    if let Some(default) = pod.annotation("kubectl.kubernetes.io/default-container").filter(|name| known.contains(name))
-    {
-        return Ok(default.to_owned());
     }
     match &containers[..] {
         [only] => Ok((*only).to_owned()),
         _ => Err(ApiError::bad_request(format!(
             "a container name must be specified for pod {}, choose one of: [{}]",
             pod.name(),
-            containers.join(" ")
+            known.join(" ")
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubelet_is_told_in_its_own_words() {
+        let options = json!({"stdin": true, "stdout": true, "tty": true, "command": ["sh", "-c", "a & b"]});
+        assert_eq!(parameters(&options), "input=1&output=1&tty=1&command=sh&command=-c&command=a+%26+b");
+        assert_eq!(parameters(&json!({"ports": [80]})), "port=80");
+    }
+
+    #[test]
+    fn only_a_single_container_need_not_be_named() {
+        let pod = |spec: Value| json!({"metadata": {"name": "p"}, "spec": spec});
+        let one = pod(json!({"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}));
+        let two = pod(json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}));
+        assert_eq!(container(None, &one).unwrap(), "a");
+        assert_eq!(container(Some("i"), &one).unwrap(), "i");
+        assert_eq!(container(Some("x"), &one).unwrap_err().message, "container x is not valid for pod p");
+        let message = container(None, &two).unwrap_err().message;
+        assert_eq!(message, "a container name must be specified for pod p, choose one of: [i a b]");
     }
 }

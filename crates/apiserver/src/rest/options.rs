@@ -110,6 +110,8 @@ pub(crate) enum Propagation {
 pub(crate) struct DeleteOptions {
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) propagation: Option<Propagation>,
+    /// Whether dependents were wished away in the older form; only then is the client told that it is not done yet.
+    pub(crate) cascades: bool,
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
     pub(crate) dry_run: bool,
@@ -150,13 +152,11 @@ impl DeleteOptions {
         let conditions = body.get("preconditions");
         let dry_run_values =
             body.get("dryRun").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let orphan = body.get("orphanDependents").and_then(Value::as_bool);
         Self {
             grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
-            propagation: propagation(
-                body.get("propagationPolicy").and_then(Value::as_str),
-                body.get("orphanDependents").and_then(Value::as_bool),
-                errors,
-            ),
+            propagation: propagation(body.get("propagationPolicy").and_then(Value::as_str), orphan, errors),
+            cascades: orphan == Some(false),
             uid: text(conditions.and_then(|conditions| conditions.get("uid"))),
             resource_version: text(conditions.and_then(|conditions| conditions.get("resourceVersion"))),
             dry_run: dry_run(dry_run_values, errors),
@@ -168,6 +168,7 @@ impl DeleteOptions {
         Ok(Self {
             grace_seconds: number(query, "gracePeriodSeconds")?,
             propagation: propagation(query.get("propagationPolicy"), orphan, errors),
+            cascades: orphan == Some(false),
             uid: None,
             resource_version: None,
             dry_run: dry_run(query.all("dryRun"), errors),

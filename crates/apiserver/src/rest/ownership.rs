@@ -117,7 +117,7 @@ fn apply_error(scope: &Scope, config: &Value, error: ApplyError) -> ApiError {
         }
         ApplyError::Untracked(problem) => ApiError::unsorted(format!(
             "failed to create manager for existing fields: failed to convert new object ({}) to smd typed: {problem}",
-            described(scope, &json!({ "metadata": { "namespace": scope.namespace(), "name": config.name() } }))
+            described(scope, &json!({ "metadata": { "namespace": scope.namespace(), "name": scope.request.name } }))
         )),
         ApplyError::Version { .. } | ApplyError::ManagedFields => ApiError::bad_request(error.to_string()),
     }

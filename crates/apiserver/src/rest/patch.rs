@@ -47,7 +47,8 @@ pub(crate) async fn patch(scope: &Scope, part: Part, request: Request<Body>) -> 
 }
 
 async fn apply(scope: &Scope, part: Part, patch: &Patch) -> Result<Updated, ApiError> {
-    let allow_create = matches!(patch, Patch::Apply(_)) && part == Part::Object;
+    let applies = matches!(patch, Patch::Apply(_));
+    let allow_create = applies && (part == Part::Object || update::may_create(scope, part));
     let transform = |live: Option<&Value>| patched(scope, patch, live);
     update::update(scope, part, allow_create, &transform).await
 }
@@ -56,8 +57,9 @@ async fn apply(scope: &Scope, part: Part, patch: &Patch) -> Result<Updated, ApiE
 fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed, ApiError> {
     if let Patch::Apply(config) = patch {
         let mut object = ownership::apply(scope, live, config)?;
-        update::check_name(scope, &object)?;
-        conform::read(&scope.kind, object.clone()).map_err(|error| ownership::unlike(scope, config, &error))?;
+        update::check_identity(scope, &mut object)?;
+        let (mut object, _) =
+            conform::read(&scope.kind, object).map_err(|error| ownership::unlike(scope, config, &error))?;
         if object.resource_version().is_empty()
             && let Some(live) = live
         {
@@ -68,8 +70,8 @@ fn patched(scope: &Scope, patch: &Patch, live: Option<&Value>) -> Result<Changed
     let live = live.ok_or_else(|| ApiError::not_found(scope.subject(), &scope.request.name))?;
     let mut object = plain(scope, patch, live)?;
     typed(scope, patch, &mut object)?;
-    let object = readable(scope, object).map_err(|error| unreadable(&error))?;
-    update::check_own_name(scope, &object)?;
+    let mut object = readable(scope, object).map_err(|error| unreadable(&error))?;
+    update::check_identity(scope, &mut object)?;
     Ok(Changed { object, owned: false })
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn for_update(scope: &Scope, part: Part, object: &mut Value, old: &Va
 }
 
 /// The object must belong to the namespace of the path.
-fn check_namespace(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn check_namespace(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
     let namespace = scope.namespace();
     match object.namespace() {
         found if found == namespace => Ok(()),

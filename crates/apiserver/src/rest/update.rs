@@ -53,26 +53,21 @@ impl Updated {
 /// Answers a PUT.
 pub(crate) async fn replace(scope: &Scope, part: Part, request: Request<Body>) -> Result<Response<Body>, ApiError> {
     let body = read(request.into_body()).await?;
-    let object = input::object(scope, &body)?;
-    check_name(scope, &object)?;
-    let allow_create = part == Part::Object && strategy::rules(&scope.kind).create_on_update;
+    let mut object = input::object(scope, &body)?;
+    check_identity(scope, &mut object)?;
+    let allow_create = may_create(scope, part);
     let transform = |_: Option<&Value>| Ok(Changed { object: object.clone(), owned: false });
     update(scope, part, allow_create, &transform).await?.answer(scope)
 }
 
-/// The object in the body must be the one that the path names.
-pub(super) fn check_name(scope: &Scope, object: &Value) -> Result<(), ApiError> {
-    let (found, wanted) = (object.namespace(), scope.namespace());
-    if !wanted.is_empty() && !found.is_empty() && found != wanted {
-        let why =
-            format!("the namespace of the object ({found}) does not match the namespace on the request ({wanted})");
-        return Err(ApiError::bad_request(why));
-    }
-    check_own_name(scope, object)
+/// Whether a change of an object that is not there makes it. The kinds that allow it do so by their status, too.
+pub(super) fn may_create(scope: &Scope, part: Part) -> bool {
+    matches!(part, Part::Object | Part::Status) && strategy::rules(&scope.kind).create_on_update
 }
 
-/// The same of the name alone; the namespace of a patched object is looked at later.
-pub(super) fn check_own_name(scope: &Scope, object: &Value) -> Result<(), ApiError> {
+/// The object in the body must be the one that the path names; its namespace may be left out.
+pub(super) fn check_identity(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
+    prepare::check_namespace(scope, object)?;
     let (found, wanted) = (object.name(), scope.request.name.as_str());
     if found == wanted {
         return Ok(());

@@ -15,10 +15,12 @@ use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
 use super::hook;
 use super::inside::Inside;
+use super::live::{Entry, Live};
 use super::observed::Ended;
 use super::prober::{self, Finding};
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
+use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
 use crate::image::{Image, PullPolicy};
 use crate::log;
@@ -162,7 +164,9 @@ impl Job {
             container: self.container.clone(),
         };
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
-        Ok(Run { running, output, inside, image, stop_signal, started: Timestamp::now() })
+        let uid = self.pod.uid().unwrap_or_default();
+        let entry = self.context.live.enter(&uid, Live { inside: inside.clone() });
+        Ok(Run { running, output, inside, entry, image, stop_signal, started: Timestamp::now(), excess: None })
     }
 
     async fn image(&self) -> Result<Image, Refusal> {
@@ -241,9 +245,13 @@ struct Run {
     running: Running,
     output: Option<JoinHandle<()>>,
     inside: Inside,
+    /// Others find the container by it.
+    entry: Entry,
     image: Image,
     stop_signal: i32,
     started: Timestamp,
+    /// What it was ended for.
+    excess: Option<Excess>,
 }
 
 impl Run {
@@ -254,6 +262,7 @@ impl Run {
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
         let prober = tokio::spawn(prober::watch(self.inside.clone(), sender)).abort_handle();
         let post_start = self.post_start(job);
+        let mut watchdog = Watchdog::new(&job.container, self.inside.init);
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
@@ -263,6 +272,11 @@ impl Run {
                     Report::Started { .. } => {}
                 },
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
+                excess = watchdog.excess(), if self.excess.is_none() => {
+                    job.warn(excess.reason(), format!("Container {} is ended: {excess}", job.container.name));
+                    self.excess = Some(excess);
+                    self.running.request(Request::Kill).await;
+                }
                 Ok(()) = job.stop.changed() => {
                     let grace = *job.stop.borrow_and_update();
                     if let Some(grace) = grace {
@@ -322,13 +336,18 @@ impl Run {
 
     async fn finish(mut self, job: &Job, code: i32) {
         let finished = Timestamp::now();
+        drop(self.entry);
         self.running.gone().await;
         if let Some(output) = self.output.take() {
             let _ = tokio::time::timeout(OUTPUT_LINGER, output).await;
         }
         let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
         let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
-        let reason = if code == 0 { "Completed" } else { "Error" };
+        let reason = match self.excess {
+            Some(excess) => excess.reason(),
+            None if code == 0 => "Completed",
+            None => "Error",
+        };
         let ended = Ended {
             code,
             reason: reason.to_owned(),

@@ -12,9 +12,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::unverified;
+use super::{grpc, unverified};
 use crate::low_port;
-use crate::sandbox::{ExecSpec, Launcher, Process, Report};
+use crate::sandbox::{ExecSpec, Input, Launcher, Process, Report};
 
 /// What of a program's output is kept to explain its failure.
 const OUTPUT_BYTES_MAX: u64 = 1024;
@@ -38,13 +38,18 @@ pub(crate) struct Inside {
 impl Inside {
     /// Runs a program in the container; an error says why it failed.
     pub(crate) async fn exec(&self, argv: &[String], limit: Duration) -> Result<(), String> {
-        let process = Process { argv: argv.to_vec(), ..self.process.clone() };
-        let spec = ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined };
+        let spec = self.exec_spec(argv, Input::Nothing);
         // Dropping the handle at the time limit ends the program.
         match tokio::time::timeout(limit, self.run(&spec)).await {
             Ok(result) => result,
             Err(_) => Err(format!("command {argv:?} timed out after {}s", limit.as_secs())),
         }
+    }
+
+    /// Describes a program to run in the container.
+    pub(crate) fn exec_spec(&self, argv: &[String], input: Input) -> ExecSpec {
+        let process = Process { argv: argv.to_vec(), ..self.process.clone() };
+        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input }
     }
 
     async fn run(&self, spec: &ExecSpec) -> Result<(), String> {
@@ -96,6 +101,16 @@ impl Inside {
             }
         };
         let late = || Err(format!("no answer within {}s (Client.Timeout exceeded)", limit.as_secs()));
+        tokio::time::timeout(limit, ask).await.unwrap_or_else(|_| late())
+    }
+
+    /// Asks the health service of a gRPC server.
+    pub(crate) async fn grpc(&self, port: i32, service: &str, limit: Duration) -> Result<(), String> {
+        let ask = async {
+            let stream = self.connect(None, &IntOrString::Int(port), limit).await?;
+            grpc::check(stream, &format!("{}:{port}", self.address), service).await
+        };
+        let late = || Err(format!("timeout: health rpc did not complete within {}s", limit.as_secs()));
         tokio::time::timeout(limit, ask).await.unwrap_or_else(|_| late())
     }
 

@@ -2,8 +2,10 @@
 
 mod container;
 mod environment;
+mod grpc;
 mod hook;
 mod inside;
+mod live;
 mod observed;
 mod plan;
 mod preparation;
@@ -12,11 +14,14 @@ mod sources;
 mod spec;
 mod status;
 mod unverified;
+mod watchdog;
 mod worker;
 mod writing;
 
 pub(crate) mod downward;
 
 pub(crate) use downward::Addresses;
+pub(crate) use inside::Inside;
+pub(crate) use live::{Live, LiveContainers};
 pub(crate) use sources::Sources;
 pub(crate) use worker::{Worker, WorkerHandle};

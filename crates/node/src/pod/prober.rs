@@ -151,9 +151,7 @@ async fn check(probe: &Probe, inside: &Inside) -> Result<(), String> {
         return inside.tcp(tcp.host.as_deref(), &tcp.port, limit).await;
     }
     if let Some(grpc) = &probe.grpc {
-        // The port is asked, not the health service behind it.
-        let port = k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(grpc.port);
-        return inside.tcp(None, &port, limit).await;
+        return inside.grpc(grpc.port, grpc.service.as_deref().unwrap_or_default(), limit).await;
     }
     Ok(())
 }

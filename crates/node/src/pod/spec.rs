@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
-use crate::sandbox::{ContainerSpec, Identity, Mount, Process, Root, Source, resolve};
+use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Process, Root, Source, resolve};
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
@@ -72,6 +72,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         mounts,
         process,
         address: from.confine.then_some(from.addresses.pod),
+        input: Input::Nothing,
     })
 }
 
@@ -202,10 +203,8 @@ fn node_files(from: &Ingredients<'_>, taken: &[Mount]) -> Result<Vec<Mount>, Spe
         (message, termination.to_owned()),
         (from.directory.join("hosts"), "/etc/hosts".to_owned()),
         (from.directory.join("hostname"), "/etc/hostname".to_owned()),
+        (from.directory.join("resolv.conf"), "/etc/resolv.conf".to_owned()),
     ];
-    if from.image.rootfs.is_some() {
-        files.push((from.directory.join("resolv.conf"), "/etc/resolv.conf".to_owned()));
-    }
     files.retain(|(source, target)| source.exists() && !taken.iter().any(|mount| mount.target == Path::new(target)));
     let mount =
         |(source, target)| Mount { source: Source::Bind(source), target: PathBuf::from(target), read_only: false };

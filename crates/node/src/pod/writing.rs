@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::spec::hostname;
 use super::status;
 use super::worker::Worker;
+use crate::names::{Cluster, Resolver};
 
 /// Conditions that the node decides; all others are left alone.
 const OWN_CONDITIONS: [&str; 5] =
@@ -46,14 +47,17 @@ impl Worker {
         let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("hostname"), format!("{}\n", hostname(&self.pod)))?;
-        let resolver = fs::read("/etc/resolv.conf").unwrap_or_default();
-        fs::write(directory.join("resolv.conf"), resolver)?;
+        let (spec, namespace) = (self.pod.spec.clone().unwrap_or_default(), self.pod.namespace().unwrap_or_default());
+        let domain = &self.context.config.cluster_domain;
+        let cluster = self.context.name_server.get().map(|server| Cluster { server: server.address, domain });
+        let resolver = Resolver::of_machine().for_pod(&spec, &namespace, cluster);
+        fs::write(directory.join("resolv.conf"), resolver.to_string())?;
         self.write_hosts();
         Ok(())
     }
 
-    /// Writes `hosts`: the Pod's own name, and in place of a name server the names of Services. The file is written
-    /// in place, as containers have it mounted.
+    /// Writes `hosts`: the Pod's own name, and unless every resolver finds the name server, the names of Services. The
+    /// file is written in place, as containers have it mounted.
     pub(super) fn write_hosts(&self) {
         let Some(addresses) = self.addresses() else { return };
         let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
@@ -71,7 +75,9 @@ impl Worker {
             let names = alias.hostnames.clone().unwrap_or_default().join(" ");
             text.push_str(&format!("{} {names}\n", alias.ip));
         }
-        text.push_str(&self.context.directory.hosts(&namespace));
+        if !self.context.name_server.get().is_some_and(|server| server.well_known) {
+            text.push_str(&self.context.directory.hosts(&namespace));
+        }
         let path = directory.join("hosts");
         if fs::read(&path).is_ok_and(|now| now == text.as_bytes()) {
             return;

@@ -1,4 +1,4 @@
-//! How Pods find Services: environment variables, and names in `/etc/hosts` in place of a name server.
+//! How Pods find Services besides by the name server: environment variables, and names in `/etc/hosts`.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, RwLock};
@@ -36,7 +36,8 @@ impl Directory {
         self.changes.subscribe()
     }
 
-    fn world(&self) -> Arc<World> {
+    /// What is known.
+    pub(crate) fn world(&self) -> Arc<World> {
         Arc::clone(&self.world.read().expect("the lock is never held across a panic"))
     }
 

@@ -6,4 +6,7 @@ mod routes;
 mod watch;
 
 pub(crate) use directory::Directory;
+#[cfg(test)]
+pub(crate) use routes::tests;
+pub(crate) use routes::{Key, World};
 pub(crate) use watch::run;

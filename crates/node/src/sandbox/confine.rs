@@ -1,4 +1,4 @@
-//! Keeps the sockets of a Pod on the Pod's address: answers the `bind` and `connect` calls of its programs.
+//! Keeps the sockets of a Pod on the Pod's address: answers the `bind`, `connect` and `sendto` calls of its programs.
 //!
 //! The supervisor makes the call itself on a duplicate of the socket, from its own copy of the address, so that the
 //! program cannot change the address between check and use.
@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use crate::low_port;
@@ -18,6 +19,8 @@ use crate::sys::{self, Answer, Notification};
 const PENDING_MAX: usize = 1024;
 /// What one notification may read of the program's memory: the largest socket address.
 const ADDRESS_BYTES_MAX: usize = 128;
+/// What one datagram may hold.
+const DATAGRAM_BYTES_MAX: usize = 65_507;
 
 /// The address decision, without I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,11 +107,16 @@ impl Confinement {
     }
 
     fn decide(&mut self, call: &Notification, notices: &mut Vec<String>) {
-        let wanted = match read_address(call) {
+        let sends = i64::from(call.number) == libc::SYS_sendto;
+        let place = if sends { (call.args[4], call.args[5]) } else { (call.args[1], call.args[2]) };
+        let wanted = match read_address(call.pid, place) {
             Ok(Some(wanted)) => wanted,
             Ok(None) => return sys::answer(&self.listener, call.id, Answer::Continue),
             Err(errno) => return sys::answer(&self.listener, call.id, Answer::Errno(errno)),
         };
+        if sends {
+            return sys::answer(&self.listener, call.id, self.send(call, wanted));
+        }
         let binds = i64::from(call.number) == libc::SYS_bind;
         let verdict = if binds { bind_verdict(self.address, wanted) } else { connect_verdict(self.address, wanted) };
         let address = match verdict {
@@ -128,6 +136,35 @@ impl Confinement {
         }
     }
 
+    /// What becomes of a datagram to `wanted`: most go their way, those to the Pod itself or to a port that another stands
+    /// in for are sent from here.
+    fn send(&self, call: &Notification, wanted: SocketAddrV4) -> Answer {
+        let Verdict::Use(address) = connect_verdict(self.address, wanted) else { return Answer::Continue };
+        let address = datagram_target(self.address, address);
+        if address == wanted {
+            return Answer::Continue;
+        }
+        let socket = match self.duplicate_socket(call) {
+            Ok(socket) if is_datagram(&socket) => socket,
+            Ok(_) => return Answer::Continue,
+            Err(error) => return Answer::Errno(errno_of(&error)),
+        };
+        let length = usize::try_from(call.args[2]).unwrap_or(usize::MAX);
+        if length > DATAGRAM_BYTES_MAX {
+            return Answer::Errno(libc::EMSGSIZE);
+        }
+        let mut bytes = vec![0; length];
+        let read = match sys::read_memory(call.pid, call.args[1], &mut bytes) {
+            Ok(read) => read,
+            Err(error) => return Answer::Errno(errno_of(&error)),
+        };
+        let _ = source_address(&socket, self.address);
+        match rustix::net::sendto(&socket, &bytes[..read], SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address) {
+            Ok(sent) => Answer::Done(sent),
+            Err(errno) => Answer::Errno(errno.raw_os_error()),
+        }
+    }
+
     fn duplicate_socket(&self, call: &Notification) -> io::Result<OwnedFd> {
         let socket = duplicate(call.pid, call.args[0] as i32)?;
         // The id is checked after the descriptor was taken: only then is it known to be the caller's.
@@ -138,6 +175,8 @@ impl Confinement {
         // A socket that cannot have the Pod's address as its source works as well without.
         let _ = source_address(&socket, self.address);
         let blocking = set_nonblocking(&socket);
+        // Nobody refuses a datagram, so where to send it has to be known before.
+        let address = if is_datagram(&socket) { datagram_target(self.address, address) } else { address };
         let mut result = rustix::net::connect(&socket, &address);
         if let Some(port) = low_port::stand_in(address.port()) {
             if result == Err(Errno::INPROGRESS) && has_failed(&socket) {
@@ -186,6 +225,18 @@ fn bind(socket: &OwnedFd, address: SocketAddrV4, notices: &mut Vec<String>) -> R
     Err(errno)
 }
 
+fn is_datagram(socket: &OwnedFd) -> bool {
+    rustix::net::sockopt::socket_type(socket) == Ok(SocketType::DGRAM)
+}
+
+/// Where datagrams to a loopback address go: if this user may not have its port, nobody here can listen on it.
+fn datagram_target(own: Ipv4Addr, address: SocketAddrV4) -> SocketAddrV4 {
+    let Some(port) = low_port::stand_in(address.port()) else { return address };
+    let tried = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .and_then(|socket| rustix::net::bind(&socket, &SocketAddrV4::new(own, address.port())));
+    if tried == Err(Errno::ACCESS) { SocketAddrV4::new(*address.ip(), port) } else { address }
+}
+
 /// Whether a connection under way has come to its end, good or bad.
 fn is_settled(socket: &OwnedFd) -> bool {
     let mut now = [PollFd::new(socket, PollFlags::OUT)];
@@ -228,11 +279,11 @@ fn set_blocking(socket: impl AsFd) {
     }
 }
 
-/// The IPv4 address that a call names; `None` for other families.
-fn read_address(call: &Notification) -> Result<Option<SocketAddrV4>, i32> {
-    let length = usize::try_from(call.args[2] as u32).unwrap_or(0).min(ADDRESS_BYTES_MAX);
+/// The IPv4 address in the memory of a caller; `None` for other families.
+fn read_address(pid: u32, (place, length): (u64, u64)) -> Result<Option<SocketAddrV4>, i32> {
+    let length = usize::try_from(length as u32).unwrap_or(0).min(ADDRESS_BYTES_MAX);
     let mut buffer = [0; ADDRESS_BYTES_MAX];
-    let read = sys::read_memory(call.pid, call.args[1], &mut buffer[..length]).map_err(|e| errno_of(&e))?;
+    let read = sys::read_memory(pid, place, &mut buffer[..length]).map_err(|e| errno_of(&e))?;
     Ok(parse_address(&buffer[..read]))
 }
 

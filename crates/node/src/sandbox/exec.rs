@@ -1,4 +1,4 @@
-//! Runs a further program inside a container that runs already: exec probes and lifecycle hooks.
+//! Runs a further program inside a container that runs already: exec probes, lifecycle hooks, and what people ask for.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::ThreadNameSpaceType;
 
 use super::identity::Mapping;
-use super::process;
+use super::process::{self, Standard, Terms};
 use super::spec::{ExecSpec, Report};
 use super::supervisor::Supervisor;
 use super::wire::Lines;
@@ -18,6 +18,7 @@ use crate::sys;
 /// Joins the container that the node names on `control` and runs the program to its end.
 pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let spec: ExecSpec = super::first_message(&mut control)?;
+    let standard = Standard::of(spec.input, &mut control)?;
     let mapping = match join(&spec) {
         Ok(mapping) => mapping,
         Err(error) => return control.send(&Report::Failed(format!("enter the container: {error}"))),
@@ -25,13 +26,14 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let (ours, theirs) = UnixStream::pair()?;
     match sys::fork_into(0) {
         Ok(Some(child)) => {
-            drop(theirs);
+            drop((theirs, standard));
             Supervisor::new(control, child, Some(ours), spec.address).run()
         }
         Ok(None) => {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             drop((control, ours));
-            process::become_program(&spec.process, spec.address.is_some(), mapping, &theirs)
+            let terms = Terms { confine: spec.address.is_some(), mapping, standard };
+            process::become_program(&spec.process, terms, &theirs)
         }
         Err(error) => control.send(&Report::Failed(format!("fork: {error}"))),
     }

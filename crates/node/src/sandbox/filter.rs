@@ -6,6 +6,8 @@ use libc::sock_filter;
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
+/// The halves of the fifth argument, which for `sendto` is where to.
+const DESTINATION: [u32; 2] = [48, 52];
 
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u32 = 0xC000_003E;
@@ -39,7 +41,8 @@ const IDENTITY_OLD: &[libc::c_long] = &[];
 /// What a container's filter has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// Ask about `bind` and `connect`, and hide IPv6, which has no range of loopback addresses to confine to.
+    /// Ask about `bind`, `connect` and `sendto` somewhere, and hide IPv6, which has no range of loopback addresses to
+    /// confine to.
     pub(crate) confine: bool,
     /// Let changes of identity succeed without effect.
     pub(crate) pretend_identity: bool,
@@ -67,6 +70,10 @@ impl Filter {
             program.push(give(action));
         }
         if self.confine {
+            // Without a destination it is only another way to write.
+            let [low, high] = DESTINATION;
+            program.push(jump_if(libc::SYS_sendto as u32, 0, 6));
+            program.extend([load(low), jump_if(0, 0, 3), load(high), jump_if(0, 0, 1), give(ALLOW), give(NOTIFY)]);
             program.push(jump_if(libc::SYS_socket as u32, 0, 3));
             program.push(load(FIRST_ARGUMENT));
             program.push(jump_if(libc::AF_INET6 as u32, 0, 1));

@@ -1,7 +1,7 @@
 //! The node's side of a sandbox: starts it, talks to it, ends it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,11 +9,13 @@ use std::process::Stdio;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::probe::Capabilities;
-use super::spec::{ContainerSpec, ExecSpec, Report, Request};
+use super::spec::{ContainerSpec, ExecSpec, Input, Report, Request};
+use super::terminal::Terminal;
+use super::wire;
 use super::{MARK, Role};
 
 /// The code of a process that was killed outright.
@@ -35,23 +37,23 @@ impl Default for Launcher {
 impl Launcher {
     /// Starts a container; `label` is shown by `ps`.
     pub async fn container(&self, label: &str, spec: &ContainerSpec) -> io::Result<Running> {
-        self.start(Role::Container, label, spec).await
+        self.start(Role::Container, label, spec, spec.input).await
     }
 
     /// Starts a program in a running container.
     pub async fn exec(&self, label: &str, spec: &ExecSpec) -> io::Result<Running> {
-        self.start(Role::Exec, label, spec).await
+        self.start(Role::Exec, label, spec, spec.input).await
     }
 
     /// Asks the kernel what it allows; `directory` is where containers will keep their writable layers.
     pub async fn probe(&self, directory: &std::path::Path) -> io::Result<Capabilities> {
-        let mut running = self.start(Role::Probe, "probe", &directory).await?;
+        let mut running = self.start(Role::Probe, "probe", &directory, Input::Nothing).await?;
         let mut line = String::new();
         running.reports.read_line(&mut line).await?;
         Ok(serde_json::from_str(&line)?)
     }
 
-    async fn start(&self, role: Role, label: &str, spec: &impl Serialize) -> io::Result<Running> {
+    async fn start(&self, role: Role, label: &str, spec: &impl Serialize, input: Input) -> io::Result<Running> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut child = Command::new(&self.program)
@@ -63,14 +65,41 @@ impl Launcher {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let (reports, mut requests) = UnixStream::from_std(ours)?.into_split();
+        let (given, kept) = ends(input)?;
         let mut line = serde_json::to_vec(spec)?;
         line.push(b'\n');
-        requests.write_all(&line).await?;
+        let sent = given.as_ref().map_or(Ok(0), |given| wire::send(&ours, &line, given.as_fd()))?;
+        drop(given);
+        let (reports, mut requests) = UnixStream::from_std(ours)?.into_split();
+        requests.write_all(&line[sent..]).await?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        Ok(Running { child, pid, reports: BufReader::new(reports), requests, stdout, stderr })
+        Ok(Running { child, pid, reports: BufReader::new(reports), requests, stdout, stderr, kept })
     }
+}
+
+/// The node's end of a program's standard input.
+#[derive(Debug)]
+enum Kept {
+    Pipe(pipe::Sender),
+    /// The program's side of a terminal comes through this socket.
+    Console(StdUnixStream),
+}
+
+/// The end of the standard input that the sandbox gets, and the one that stays here.
+fn ends(input: Input) -> io::Result<(Option<OwnedFd>, Option<Kept>)> {
+    Ok(match input {
+        Input::Nothing => (None, None),
+        Input::Pipe => {
+            let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            (Some(reader), Some(Kept::Pipe(pipe::Sender::from_owned_fd(writer)?)))
+        }
+        Input::Terminal => {
+            let (ours, theirs) = StdUnixStream::pair()?;
+            ours.set_nonblocking(true)?;
+            (Some(theirs.into()), Some(Kept::Console(ours)))
+        }
+    })
 }
 
 /// A sandbox that runs. Dropping it ends every process in it.
@@ -82,6 +111,7 @@ pub struct Running {
     requests: OwnedWriteHalf,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
+    kept: Option<Kept>,
 }
 
 impl Running {
@@ -93,6 +123,22 @@ impl Running {
     /// The program's output; can be taken once.
     pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
         self.stdout.take().zip(self.stderr.take())
+    }
+
+    /// The program's standard input, if it is a pipe; can be taken once.
+    pub fn take_input(&mut self) -> Option<pipe::Sender> {
+        match self.kept.take_if(|kept| matches!(kept, Kept::Pipe(_))) {
+            Some(Kept::Pipe(pipe)) => Some(pipe),
+            _ => None,
+        }
+    }
+
+    /// The program's terminal, if it has one; can be taken once, after the program has started.
+    pub fn take_terminal(&mut self) -> io::Result<Option<Terminal>> {
+        let console = self.kept.take_if(|kept| matches!(kept, Kept::Console(_)));
+        let Some(Kept::Console(console)) = console else { return Ok(None) };
+        let (_, descriptor) = wire::receive(&console, &mut [0])?;
+        descriptor.map(Terminal::new).transpose()
     }
 
     /// The next report. A supervisor that ends without a word was killed, and so was its container.

@@ -7,14 +7,14 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Signal;
 
 use super::identity::Mapping;
-use super::process;
+use super::process::{self, Standard, Terms};
 use super::root;
 use super::spec::ContainerSpec;
 use super::wire;
 use crate::sys;
 
 /// Runs as process 1 of the container's namespaces.
-pub(crate) fn run(spec: &ContainerSpec, mut channel: UnixStream) -> ! {
+pub(crate) fn run(spec: &ContainerSpec, standard: Standard, mut channel: UnixStream) -> ! {
     // The kernel ends this process with its supervisor; the supervisor's death before this line ends the read below.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let mut go = [0];
@@ -30,11 +30,14 @@ pub(crate) fn run(spec: &ContainerSpec, mut channel: UnixStream) -> ! {
     let signals = sys::block_signals();
     match sys::fork_into(0) {
         Err(error) => fail(&channel, &format!("fork: {error}")),
-        Ok(None) => process::become_program(&spec.process, spec.address.is_some(), mapping, &channel),
+        Ok(None) => {
+            let terms = Terms { confine: spec.address.is_some(), mapping, standard };
+            process::become_program(&spec.process, terms, &channel)
+        }
         Ok(Some(program)) => {
             let pid = program.pid;
             // Nothing may be held open here: the supervisor takes the end of the channel for the start of the program.
-            std::mem::forget((program, channel));
+            std::mem::forget((program, channel, standard));
             sys::close_from(0);
             tend(pid, &signals)
         }

@@ -19,11 +19,13 @@ mod process;
 mod root;
 mod spec;
 mod supervisor;
+mod terminal;
 mod wire;
 
 pub use handle::{Launcher, Running};
 pub use probe::Capabilities;
-pub use spec::{ContainerSpec, ExecSpec, Identity, Mount, Process, Report, Request, Root, Source};
+pub use spec::{ContainerSpec, ExecSpec, Identity, Input, Mount, Process, Report, Request, Root, Source};
+pub use terminal::{Size, Terminal, TerminalOutput};
 
 pub(crate) use point::resolve;
 

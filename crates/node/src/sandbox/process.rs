@@ -2,15 +2,18 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit};
+use rustix::pty::OpenptFlags;
 
 use super::filter::Filter;
 use super::identity::Mapping;
-use super::spec::Process;
-use super::wire;
+use super::spec::{Input, Process};
+use super::wire::{self, Lines};
 use crate::sys;
 
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -21,33 +24,88 @@ const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 const CAPABILITIES_KEPT: [u32; 14] = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
 const CAPABILITY_MAX: u32 = 63;
 
+/// Processes and threads of one container.
+const PROCESSES_MAX: u64 = 16_384;
+
 /// Exit codes that shells use for a program that cannot be run.
 const EXIT_CANNOT_RUN: i32 = 126;
 const EXIT_NOT_FOUND: i32 = 127;
 
+/// Where the standard input of a program comes from.
+#[derive(Debug)]
+pub(crate) enum Standard {
+    Nothing,
+    /// The end of a pipe.
+    Pipe(OwnedFd),
+    /// The socket to the node, which gets the other side of the terminal.
+    Terminal(UnixStream),
+}
+
+impl Standard {
+    /// What `input` asks for, with the descriptor that came along with it.
+    pub(crate) fn of(input: Input, control: &mut Lines) -> io::Result<Self> {
+        let mut descriptor = || control.take_descriptor().ok_or_else(|| io::Error::other("no descriptor came along"));
+        Ok(match input {
+            Input::Nothing => Self::Nothing,
+            Input::Pipe => Self::Pipe(descriptor()?),
+            Input::Terminal => Self::Terminal(descriptor()?.into()),
+        })
+    }
+
+    /// Makes it the standard input of this process, and a terminal its output and its terminal as well.
+    fn take(self) -> io::Result<()> {
+        match self {
+            Self::Nothing => {
+                let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                sys::become_standard(&null, 0)
+            }
+            Self::Pipe(pipe) => sys::become_standard(&pipe, 0),
+            Self::Terminal(node) => {
+                let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+                let ours = rustix::pty::openpt(flags)?;
+                rustix::pty::unlockpt(&ours)?;
+                let theirs = rustix::pty::ioctl_tiocgptpeer(&ours, flags)?;
+                rustix::process::ioctl_tiocsctty(&theirs)?;
+                for number in 0..3 {
+                    sys::become_standard(&theirs, number)?;
+                }
+                wire::send(&node, b"T", ours.as_fd()).map(drop)
+            }
+        }
+    }
+}
+
+/// How a program gets on with the rest of the machine.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// Whether its sockets are confined.
+    pub(crate) confine: bool,
+    pub(crate) mapping: Mapping,
+    pub(crate) standard: Standard,
+}
+
 /// Becomes the program; reports the failed step on `channel` and exits if it cannot.
-pub(crate) fn become_program(process: &Process, confine: bool, mapping: Mapping, channel: &UnixStream) -> ! {
-    if let Err((step, error)) = prepare(process, confine, mapping, channel) {
+pub(crate) fn become_program(process: &Process, terms: Terms, channel: &UnixStream) -> ! {
+    if let Err((step, error)) = prepare(process, terms, channel) {
         wire::send_failure(channel, &format!("{step}: {error}"));
         sys::exit_now(EXIT_CANNOT_RUN);
     }
     let error = run(process);
     let name = process.argv.first().map_or("", String::as_str);
-    wire::send_failure(channel, &format!("exec {name:?}: {error}"));
-    sys::exit_now(if error.kind() == io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_CANNOT_RUN });
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    let why = match missing && !name.contains('/') {
+        true => format!("exec: {name:?}: executable file not found in $PATH"),
+        false => format!("exec {name:?}: {error}"),
+    };
+    wire::send_failure(channel, &why);
+    sys::exit_now(if missing { EXIT_NOT_FOUND } else { EXIT_CANNOT_RUN });
 }
 
-fn prepare(
-    process: &Process,
-    confine: bool,
-    mapping: Mapping,
-    channel: &UnixStream,
-) -> Result<(), (&'static str, io::Error)> {
+fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), (&'static str, io::Error)> {
+    let Terms { confine, mapping, standard } = terms;
     let _ = rustix::process::setsid();
     rustix::process::umask(Mode::from_raw_mode(0o022));
-    let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|e| ("open /dev/null", e.into()))?;
-    sys::become_standard(&null, 0).map_err(|e| ("set standard input", e))?;
+    limit_processes();
     sys::cloexec_from(3);
     enter_directory(&process.workdir).map_err(|e| ("enter the working directory", e))?;
     for capability in (0..=CAPABILITY_MAX).filter(|c| !CAPABILITIES_KEPT.contains(c)) {
@@ -57,6 +115,8 @@ fn prepare(
         let user = &process.user;
         sys::become_user(user.uid, user.gid, &user.groups).map_err(|e| ("change the user", e))?;
     }
+    // A terminal belongs to the user who opens it.
+    standard.take().map_err(|e| ("set standard input", e))?;
     rustix::thread::set_no_new_privs(true).map_err(|e| ("set no_new_privs", e.into()))?;
     install(Filter { confine, pretend_identity: mapping == Mapping::Single }, channel)
         .map_err(|e| ("confine its sockets", e))?;
@@ -79,6 +139,15 @@ fn install(filter: Filter, channel: &UnixStream) -> io::Result<()> {
         Ok(None) => Ok(()),
         Err(_) => install(Filter { confine: false, ..filter }, channel),
     }
+}
+
+/// Bounds a program that starts itself again and again, before the node sees it. Kernels before 5.14 count all processes
+/// of the user; root is not bound by it.
+fn limit_processes() {
+    let hard = rustix::process::getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX).min(PROCESSES_MAX);
+    let limit = Rlimit { current: Some(hard), maximum: Some(hard) };
+    // Without the limit the node still looks.
+    let _ = rustix::process::setrlimit(Resource::Nproc, limit);
 }
 
 fn enter_directory(workdir: &Path) -> io::Result<()> {

@@ -22,6 +22,20 @@ pub struct ContainerSpec {
     pub process: Process,
     /// The address that the program's sockets are confined to; none leaves them alone.
     pub address: Option<Ipv4Addr>,
+    /// What the program's standard input is.
+    pub input: Input,
+}
+
+/// What the standard input of a program is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// Nothing: it is at its end from the start.
+    #[default]
+    Nothing,
+    /// A pipe that the node writes to.
+    Pipe,
+    /// A terminal of its own, which is its output, too.
+    Terminal,
 }
 
 /// A program with its arguments and surroundings.
@@ -88,6 +102,8 @@ pub struct ExecSpec {
     pub process: Process,
     /// As [`ContainerSpec::address`].
     pub address: Option<Ipv4Addr>,
+    /// As [`ContainerSpec::input`].
+    pub input: Input,
 }
 
 /// What the node asks of a running sandbox.

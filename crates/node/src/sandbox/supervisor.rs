@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::confine::Confinement;
 use super::identity::{self, Mapping};
 use super::init;
+use super::process::Standard;
 use super::spec::{ContainerSpec, Report, Request};
 use super::wire::{self, Lines, Next, Setup};
 use crate::sys::{self, Forked};
@@ -24,16 +25,17 @@ const NOTICES_MAX: usize = 16;
 /// Runs the container that the node describes on `control`, to its end.
 pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let spec: ContainerSpec = super::first_message(&mut control)?;
+    let standard = Standard::of(spec.input, &mut control)?;
     let (ours, theirs) = UnixStream::pair()?;
     let child = match sys::fork_into(NAMESPACES) {
         Ok(Some(child)) => child,
         Ok(None) => {
             drop((control, ours));
-            init::run(&spec, theirs)
+            init::run(&spec, standard, theirs)
         }
         Err(error) => return control.send(&Report::Failed(format!("create namespaces: {error}"))),
     };
-    drop(theirs);
+    drop((theirs, standard));
     match identity::map(child.pid, &spec.process.user, Mapping::wanted(&spec.root, &spec.process.user)) {
         Ok(mapping) => (&ours).write_all(&[mapping.to_byte()])?,
         Err(error) => return control.send(&Report::Failed(format!("map users: {error}"))),

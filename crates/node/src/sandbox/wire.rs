@@ -1,8 +1,8 @@
 //! Talk between the processes of a sandbox: JSON lines with the node, descriptors and failures with the container.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{
@@ -20,6 +20,7 @@ const FAILURE_BYTES_MAX: usize = 4096;
 pub(crate) struct Lines {
     stream: UnixStream,
     buffer: Vec<u8>,
+    descriptor: Option<OwnedFd>,
 }
 
 /// What a read gave.
@@ -34,7 +35,12 @@ pub(crate) enum Next<T> {
 
 impl Lines {
     pub(crate) fn new(stream: UnixStream) -> Self {
-        Self { stream, buffer: Vec::new() }
+        Self { stream, buffer: Vec::new(), descriptor: None }
+    }
+
+    /// The descriptor that came along with a message, if one did.
+    pub(crate) fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptor.take()
     }
 
     pub(crate) fn stream(&self) -> &UnixStream {
@@ -61,10 +67,12 @@ impl Lines {
             return Ok(Next::Message(message));
         }
         let mut chunk = [0; 16384];
-        match self.stream.read(&mut chunk)? {
-            0 => return Ok(Next::End),
-            read => self.buffer.extend_from_slice(&chunk[..read]),
+        let (read, descriptor) = receive(&self.stream, &mut chunk)?;
+        self.descriptor = descriptor.or(self.descriptor.take());
+        if read == 0 {
+            return Ok(Next::End);
         }
+        self.buffer.extend_from_slice(&chunk[..read]);
         if self.buffer.len() > LINE_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "message is too long"));
         }
@@ -85,12 +93,28 @@ pub(crate) enum Setup {
 
 /// Hands the listener to the supervisor.
 pub(crate) fn send_listener(channel: &UnixStream, listener: OwnedFd) -> io::Result<()> {
+    send(channel, b"L", listener.as_fd()).map(drop)
+}
+
+/// Sends the first of `bytes`, at least one, together with a descriptor; how many were sent.
+pub(crate) fn send(channel: &UnixStream, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [listener.as_fd()];
+    let descriptors = [descriptor];
     control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    rustix::net::sendmsg(channel, &[IoSlice::new(b"L")], &mut control, SendFlags::empty())?;
-    Ok(())
+    Ok(rustix::net::sendmsg(channel, &[IoSlice::new(bytes)], &mut control, SendFlags::empty())?)
+}
+
+/// Receives bytes and the descriptor that came along with them, if one did; no bytes mean the end.
+pub(crate) fn receive(channel: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::net::recvmsg(channel, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptor = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok((received.bytes, descriptor))
 }
 
 /// Tells the supervisor why the program cannot start.
@@ -103,16 +127,9 @@ pub(crate) fn send_failure(channel: &UnixStream, text: &str) {
 
 /// Receives the next word about the setup; blocks until there is one.
 pub(crate) fn receive_setup(channel: &UnixStream) -> io::Result<Setup> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0; FAILURE_BYTES_MAX + 1];
-    let received =
-        rustix::net::recvmsg(channel, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let listener = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    Ok(match (listener, received.bytes) {
+    let (count, listener) = receive(channel, &mut bytes)?;
+    Ok(match (listener, count) {
         (Some(listener), _) => Setup::Listener(listener),
         (None, 0) => Setup::Complete,
         (None, count) => Setup::Failed(String::from_utf8_lossy(&bytes[1..count]).into_owned()),

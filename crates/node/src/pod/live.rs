@@ -1,0 +1,49 @@
+//! The containers that run at the moment, for those who want something of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::inside::Inside;
+
+/// The containers that run, by the uid of their Pod and their name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LiveContainers(Arc<Mutex<Known>>);
+
+type Known = HashMap<(String, String), Arc<Live>>;
+
+/// A container that runs.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) inside: Inside,
+}
+
+/// A container is found while this lives.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    all: LiveContainers,
+    key: (String, String),
+}
+
+impl LiveContainers {
+    /// Makes a container known.
+    pub(crate) fn enter(&self, uid: &str, live: Live) -> Entry {
+        let key = (uid.to_owned(), live.inside.container.name.clone());
+        self.lock().insert(key.clone(), Arc::new(live));
+        Entry { all: self.clone(), key }
+    }
+
+    /// The container of a Pod, if it runs.
+    pub(crate) fn find(&self, uid: &str, name: &str) -> Option<Arc<Live>> {
+        self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.key);
+    }
+}
