@@ -7,7 +7,7 @@ use std::str::FromStr;
 use windlass_apiserver::admission::{Plugin, Plugins};
 use windlass_apiserver::auth::StaticTokens;
 use windlass_clock::Clock;
-use windlass_controllers::Set;
+use windlass_controllers::{Name, Set};
 
 /// The usual port of a Kubernetes API server.
 const PORT_DEFAULT: u16 = 6443;
@@ -111,12 +111,15 @@ impl ClusterConfig {
         })
     }
 
-    /// Service accounts need the controller that gives every namespace its own.
+    /// Some plugins need a controller that undoes what they do.
     pub(crate) fn plugins(&self) -> Plugins {
-        match self.controllers().has(windlass_controllers::Name::ServiceAccount) {
-            true => Plugins::default().with(Plugin::ServiceAccount),
-            false => Plugins::default(),
-        }
+        let table = [
+            (Name::ServiceAccount, Plugin::ServiceAccount),
+            (Name::Volumes, Plugin::StorageObjectInUseProtection),
+            (Name::NodeLifecycle, Plugin::TaintNodesByCondition),
+        ];
+        let runs = |(name, _): &(Name, Plugin)| self.controllers().has(*name);
+        table.into_iter().filter(runs).fold(Plugins::default(), |plugins, (_, plugin)| plugins.with(plugin))
     }
 }
 

@@ -67,7 +67,9 @@ pub(crate) fn is_ours(volume: &PersistentVolume) -> bool {
 /// The directory of a volume, if it is one of those in `directory`; others are left alone.
 pub(crate) fn place(volume: &PersistentVolume, directory: &Path) -> Option<PathBuf> {
     let source = volume.spec.as_ref()?.host_path.as_ref()?;
-    Some(PathBuf::from(&source.path)).filter(|path| path.parent() == Some(directory))
+    let path = PathBuf::from(&source.path);
+    // What ends in `..` has no name.
+    (path.parent() == Some(directory) && path.file_name().is_some()).then_some(path)
 }
 
 fn only_on(node: &Node) -> VolumeNodeAffinity {

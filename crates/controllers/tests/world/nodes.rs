@@ -161,3 +161,25 @@ async fn a_node_that_falls_silent_loses_its_pods_and_may_come_back() {
     world.until_gone::<Pod>("lost").await;
     world.stop().await;
 }
+
+#[tokio::test]
+async fn pods_of_a_node_that_is_gone_have_failed() {
+    let world = nodes(1).await;
+    let mut held = pod("orphan", json!({}), json!({"nodeName": "gone"}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    world.create::<Pod>(held).await;
+    let ticking = async {
+        loop {
+            world.clock().advance(Duration::from_secs(10));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let failed = tokio::select! {
+        () = ticking => unreachable!("it does not end"),
+        pod = world.until("orphan", |pod: &Pod| pod.metadata.deletion_timestamp.is_some()) => pod,
+    };
+    assert_eq!(phase(&failed), Some("Failed"));
+    world.patch::<Pod>("orphan", json!({"metadata": {"finalizers": null}})).await;
+    world.until_gone::<Pod>("orphan").await;
+    world.stop().await;
+}
