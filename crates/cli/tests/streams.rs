@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Output, Stdio};
 
 use support::{TestCluster, eventually, success};
@@ -150,4 +150,117 @@ spec: {policyName: no-shells, validationActions: [Deny]}
         if text.contains("no shells") { Ok(()) } else { Err(text) }
     });
     check(&run(), 0, "", "");
+}
+
+#[test]
+fn clients_attach_to_the_program_of_a_container() {
+    let cluster = TestCluster::up(&[]);
+    let run = ["run", "r", "-i", "--rm", "-q", "--restart=Never", "--image=host", "--command", "--", "/bin/sh", "-c"];
+    let output = typed(&cluster, &[&run[..], &["cat; echo done >&2; exit 3"]].concat(), b"one\ntwo\n");
+    check(&output, 3, "one\ntwo", "done");
+
+    let pod = "
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: c, image: host, stdin: true, command: [/bin/sh, -c, 'while read line; do echo got $line; done']}]
+";
+    apply(&cluster, pod);
+    cluster.kubectl(&["wait", "--for=condition=Ready", "pod/a", "--timeout=120s"]);
+    // Without stdinOnce the program goes on after a client has gone.
+    for word in ["first", "second"] {
+        let mut child = cluster.kubectl_command();
+        let mut child =
+            child.args(["attach", "-i", "-q", "a"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{word}").unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, format!("got {word}\n"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(cluster.kubectl(&["logs", "a"]), "got first\ngot second\n");
+}
+
+#[test]
+fn files_are_copied_both_ways() {
+    let cluster = with_pod();
+    let folder = cluster.dir.path().join("folder");
+    std::fs::create_dir_all(folder.join("inner")).unwrap();
+    let content: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
+    std::fs::write(folder.join("inner/file"), &content).unwrap();
+    cluster.kubectl(&["cp", "folder", "p:/tmp/", "-c", "c"]);
+    cluster.kubectl(&["cp", "p:/tmp/folder", "back", "-c", "c"]);
+    assert!(std::fs::read(cluster.dir.path().join("back/inner/file")).unwrap() == content);
+}
+
+/// A server that says where a connection came to, again and again.
+const SERVER: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: s, labels: {app: s}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: c
+    image: host
+    command: [/usr/bin/env, python3, -c, 'import socketserver as s; s.ThreadingTCPServer((\"\", 9000), type(\"H\", (s.StreamRequestHandler,), dict(handle=lambda self: self.wfile.write(self.rfile.readline().upper())))).serve_forever()']
+    readinessProbe: {tcpSocket: {port: 9000}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: s}
+spec: {selector: {app: s}, ports: [{port: 80, targetPort: 9000}]}
+";
+
+#[test]
+fn ports_of_pods_and_services_are_forwarded() {
+    let cluster = TestCluster::up(&[]);
+    apply(&cluster, SERVER);
+    cluster.kubectl(&["wait", "--for=condition=Ready", "pod/s", "--timeout=120s"]);
+    for (target, websockets) in [("pod/s", "true"), ("svc/s", "true"), ("pod/s", "false")] {
+        let ports = if target == "svc/s" { ":80" } else { ":9000" };
+        let mut command = cluster.kubectl_command();
+        command.args(["port-forward", target, ports]).env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        // Held to the end: kubectl goes on to print.
+        let mut printed = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        printed.read_line(&mut line).unwrap();
+        let address = line.split(' ').find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+        let ask = |text: String| {
+            let mut stream = std::net::TcpStream::connect(&address).unwrap();
+            writeln!(stream, "{text}").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        std::thread::scope(|scope| {
+            let asked: Vec<_> =
+                (0..8).map(|number| (number, scope.spawn(move || ask(format!("hello {number}"))))).collect();
+            for (number, answer) in asked {
+                assert_eq!(answer.join().unwrap(), format!("HELLO {number}\n"), "{target} {websockets}");
+            }
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn clients_without_websockets_are_served() {
+    let cluster = with_pod();
+    let mut command = cluster.kubectl_command();
+    command.args(["exec", "-i", "p", "-c", "c", "--", "sh", "-c", "cat; echo wrong >&2; exit 7"]);
+    command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false").stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let typed = std::thread::spawn(move || stdin.write_all(&[b'x'; 1 << 20]));
+    let output = child.wait_with_output().unwrap();
+    typed.join().unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert!(output.stdout == [b'x'; 1 << 20], "{} bytes came back", output.stdout.len());
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("wrong\n"));
 }

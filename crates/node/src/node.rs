@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +24,7 @@ use crate::proxy::{self, Directory};
 use crate::registration;
 use crate::sandbox::{Capabilities, Launcher};
 use crate::serve::{self, Body};
-use crate::stream::Door;
+use crate::stream::{Destination, Door};
 use crate::tree;
 
 /// Why a node cannot start.
@@ -110,21 +111,41 @@ impl Node {
         Ok(())
     }
 
-    /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…` and
-    /// `/exec/{namespace}/{pod}/{container}?command=…&input=1&output=1&error=1&tty=1`.
+    /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…`,
+    /// `/exec/{namespace}/{pod}/{container}?command=…&input=1&output=1&error=1&tty=1`, `/attach/…` and
+    /// `/portForward/{namespace}/{pod}`.
     pub async fn serve<B>(&self, request: Request<B>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        if let ["exec", namespace, pod, container] = parts.as_slice() {
-            return match self.live(namespace, pod, container) {
-                Ok(live) => self.door.exec(request, &live),
-                Err(why) => serve::failure(StatusCode::NOT_FOUND, why),
-            };
+        let missing = |why| serve::failure(StatusCode::NOT_FOUND, why);
+        match parts.as_slice() {
+            ["exec", namespace, pod, container] => {
+                return self
+                    .live(namespace, pod, container)
+                    .map_or_else(missing, |live| self.door.exec(request, &live));
+            }
+            ["attach", namespace, pod, container] => {
+                let live = self.live(namespace, pod, container);
+                return live.map_or_else(missing, |live| self.door.attach(request, &live));
+            }
+            ["portForward", namespace, pod] => {
+                return self.destination(namespace, pod).map_or_else(missing, |to| self.door.forward(request, to));
+            }
+            _ => {}
         }
         let find = |namespace: &str, name: &str| -> Option<PathBuf> {
             self.pods.find(namespace, name).map(|pod| self.context.log_directory(&*pod))
         };
         serve::serve(request.uri(), &self.context.logs, &find)
+    }
+
+    fn destination(&self, namespace: &str, name: &str) -> Result<Destination, String> {
+        let (pod, ended) = self.pods.find_running(namespace, name).ok_or_else(|| "pod does not exist".to_owned())?;
+        let shares_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+        let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+        let address = if shares_host { Some(Ipv4Addr::LOCALHOST) } else { address };
+        let address = address.ok_or_else(|| format!("pod {name} has no address yet"))?;
+        Ok(Destination { address, pod: name.to_owned(), uid: pod.uid().unwrap_or_default(), ended })
     }
 
     fn live(&self, namespace: &str, pod: &str, container: &str) -> Result<Arc<Live>, String> {

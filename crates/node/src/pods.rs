@@ -28,10 +28,15 @@ impl Pods {
 
     /// The Pod of a name, if it is here.
     pub(crate) fn find(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
+        self.find_running(namespace, name).map(|(pod, _)| pod)
+    }
+
+    /// The Pod of a name, if it is here, and what is cancelled when everything of it has ended.
+    pub(crate) fn find_running(&self, namespace: &str, name: &str) -> Option<(Arc<Pod>, CancellationToken)> {
         let workers = self.workers.lock().expect("the lock is never held across a panic");
-        let pods = workers.values().map(WorkerHandle::pod);
-        pods.filter(|pod| pod.name_any() == name && pod.namespace().as_deref() == Some(namespace))
-            .max_by_key(|pod| pod.metadata.creation_timestamp.clone())
+        let pods = workers.values().map(|worker| (worker.pod(), worker.ended()));
+        pods.filter(|(pod, _)| pod.name_any() == name && pod.namespace().as_deref() == Some(namespace))
+            .max_by_key(|(pod, _)| pod.metadata.creation_timestamp.clone())
     }
 
     /// Follows the list until told to stop; returns when every process of every Pod has ended.

@@ -129,6 +129,8 @@ pub(crate) fn failure(status: StatusCode, message: String) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::log::collect;
 
@@ -147,7 +149,7 @@ mod tests {
         let pod = logs.pod("n", "p", "u");
         for (number, text) in [(0, &b"old\n"[..]), (1, b"one\ntwo\nthree\n")] {
             let log = logs.begin(pod.join("c"), number).unwrap();
-            collect(text, &b""[..], log).await;
+            collect(text, &b""[..], log, Arc::default()).await;
         }
         let check = async |query: &str, status: u16, expect: &str| {
             let (got, text) = ask(&logs, &pod, &format!("/containerLogs/n/p/{query}")).await;
@@ -173,7 +175,7 @@ mod tests {
         let pod = logs.pod("n", "p", "u");
         let log = logs.begin(pod.join("c"), 0).unwrap();
         let (mut output, input) = tokio::io::duplex(64);
-        let collector = tokio::spawn(collect(input, tokio::io::empty(), log));
+        let collector = tokio::spawn(collect(input, tokio::io::empty(), log, Arc::default()));
         let find = |_: &str, _: &str| Some(pod.clone());
         let mut body = serve(&"/containerLogs/n/p/c?follow=true".parse().unwrap(), &logs, &find).into_body();
         tokio::io::AsyncWriteExt::write_all(&mut output, b"first\n").await.unwrap();

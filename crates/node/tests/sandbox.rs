@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use windlass_node::sandbox::{
-    ContainerSpec, ExecSpec, Identity, Input, Launcher, Mount, Process, Report, Request, Root, Running, Source,
+    ContainerSpec, ExecSpec, Identity, Input, Keep, Launcher, Mount, Origin, Process, Report, Request, Root, Running,
+    Source, attach,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -30,6 +31,9 @@ const TESTS: &[Test] = &[
     ("signals_reach_the_program", || Box::pin(signals())),
     ("nothing_is_left_when_the_supervisor_is_killed", || Box::pin(supervisor_killed())),
     ("nothing_is_left_when_the_node_lets_go", || Box::pin(dropped())),
+    ("a_container_outlives_its_node_and_the_next_one_finds_it", || Box::pin(outlived())),
+    ("a_container_that_ends_alone_is_told_of_to_the_next_node", || Box::pin(ended_alone())),
+    ("a_container_that_no_node_comes_for_ends", || Box::pin(abandoned())),
     ("nothing_is_left_when_the_program_ends_before_its_children", || Box::pin(program_ended())),
 ];
 
@@ -38,6 +42,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["listen", port] => listen(port.parse().unwrap()),
+        ["node", directory, limit] => be_node(Path::new(directory), Duration::from_millis(limit.parse().unwrap())),
         _ => run_tests(arguments.iter().find(|argument| !argument.starts_with('-')).map(String::as_str)),
     }
 }
@@ -96,6 +101,7 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         },
         address: Some(FIRST),
         input: Input::Nothing,
+        keep: None,
     }
 }
 
@@ -120,6 +126,82 @@ async fn shell(spec: &ContainerSpec) -> (i32, String) {
     stdout.read_to_string(&mut text).await.unwrap();
     stderr.read_to_string(&mut text).await.unwrap();
     (code, text)
+}
+
+/// Starts a container that can outlive it, says so, and waits to be killed.
+fn be_node(directory: &Path, limit: Duration) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let script = "echo before; until test -e /data/go; do sleep 0.05; done; echo after; exit 5";
+        let data = Source::Bind(directory.join("data"));
+        let keep = Keep { limit, origin: Origin { image_id: "image".to_owned(), stop_signal: 15 } };
+        let spec = ContainerSpec {
+            mounts: vec![Mount { source: data, target: PathBuf::from("/data"), read_only: false }],
+            keep: Some(keep),
+            ..spec(&directory.join("run"), &["sh", "-c", script])
+        };
+        let (_running, init) = start(&spec).await;
+        println!("{init}");
+        std::future::pending::<()>().await;
+    });
+}
+
+/// A container whose node is dead: its directory and its first process.
+fn orphan(limit: &str) -> (tempfile::TempDir, i32) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(directory.path().join("data")).unwrap();
+    let mut node = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["node", directory.path().to_str().unwrap(), limit])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(node.stdout.take().unwrap()), &mut line).unwrap();
+    node.kill().unwrap();
+    node.wait().unwrap();
+    (directory, line.trim().parse().unwrap())
+}
+
+/// What is left of a container's output, and its code.
+async fn last_words(mut running: Running) -> (i32, String) {
+    let (mut stdout, _stderr) = running.take_output().unwrap();
+    let report = running.next_report().await;
+    let Report::Exited(code) = report else { panic!("{report:?}") };
+    let mut text = String::new();
+    stdout.read_to_string(&mut text).await.unwrap();
+    (code, text)
+}
+
+async fn outlived() {
+    let (directory, init) = orphan("60000");
+    let (running, attachment) = attach(&directory.path().join("run")).await.unwrap();
+    assert_eq!((attachment.init, attachment.spec.hostname.as_str()), (init, "box"));
+    assert_eq!(attachment.spec.keep.unwrap().origin.image_id, "image");
+    std::fs::write(directory.path().join("data/go"), "").unwrap();
+    assert_eq!(last_words(running).await, (5, "before\nafter\n".to_owned()));
+}
+
+async fn ended_alone() {
+    let (directory, init) = orphan("60000");
+    std::fs::write(directory.path().join("data/go"), "").unwrap();
+    until_gone(init).await;
+    let (running, _) = attach(&directory.path().join("run")).await.unwrap();
+    assert_eq!(last_words(running).await, (5, "before\nafter\n".to_owned()));
+    assert!(attach(&directory.path().join("run")).await.is_err(), "it was told of once");
+}
+
+async fn abandoned() {
+    let (directory, init) = orphan("100");
+    until_gone(init).await;
+    assert!(attach(&directory.path().join("run")).await.is_err());
+}
+
+/// Waits until a process of no other meaning has ended; its parent may still have to hear of it.
+async fn until_gone(process: i32) {
+    let state = || std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    while !state().is_empty() && !state().contains(") Z") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 async fn exit_code() {

@@ -4,5 +4,6 @@ mod line;
 mod reader;
 mod writer;
 
+pub(crate) use line::Stream;
 pub(crate) use reader::{LogOptions, read};
-pub(crate) use writer::{Logs, collect, files};
+pub(crate) use writer::{Log, Logs, collect, files};

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
 use super::line::{self, Stream, TEXT_BYTES_MAX};
+use crate::pod::Console;
 
 /// A file is rotated at this size, and so many old ones are kept: kubelet's defaults.
 const FILE_BYTES_MAX: u64 = 10 << 20;
@@ -108,13 +109,21 @@ impl Log {
     }
 }
 
-/// Copies the output of a program into its log until both streams end.
-pub(crate) async fn collect(stdout: impl AsyncRead + Unpin, stderr: impl AsyncRead + Unpin, log: Log) {
+/// Copies the output of a program into its log until both streams end, and shows it on the console.
+pub(crate) async fn collect(
+    stdout: impl AsyncRead + Unpin,
+    stderr: impl AsyncRead + Unpin,
+    log: Log,
+    console: Arc<Console>,
+) {
     let log = Mutex::new(log);
-    tokio::join!(collect_one(stdout, Stream::Stdout, &log), collect_one(stderr, Stream::Stderr, &log));
+    tokio::join!(
+        collect_one(stdout, Stream::Stdout, &log, &console),
+        collect_one(stderr, Stream::Stderr, &log, &console)
+    );
 }
 
-async fn collect_one(mut output: impl AsyncRead + Unpin, stream: Stream, log: &Mutex<Log>) {
+async fn collect_one(mut output: impl AsyncRead + Unpin, stream: Stream, log: &Mutex<Log>, console: &Console) {
     let mut pending: Vec<u8> = Vec::new();
     let mut chunk = vec![0; TEXT_BYTES_MAX];
     loop {
@@ -130,6 +139,7 @@ async fn collect_one(mut output: impl AsyncRead + Unpin, stream: Stream, log: &M
         if read == 0 {
             return;
         }
+        console.show(stream, &chunk[..read]).await;
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::jiff::Timestamp;
@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
 use super::hook;
@@ -22,15 +23,13 @@ use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
 use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
-use crate::image::{Image, PullPolicy};
-use crate::log;
+use crate::image::Image;
+use crate::log::{self, Log};
 use crate::sandbox::{ContainerSpec, Report, Request, Running};
 use crate::tree;
 
 /// What of a termination message is kept, as kubelet does.
 const TERMINATION_BYTES_MAX: usize = 4096;
-/// Progress of an image is reported no more often than this.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// How long the rest of the output is waited for after the end.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 const FINDINGS_MAX: usize = 16;
@@ -69,9 +68,9 @@ pub(crate) struct Job {
 }
 
 /// Why a run did not start.
-struct Refusal {
-    reason: &'static str,
-    message: String,
+pub(super) struct Refusal {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
 }
 
 /// Runs the container once.
@@ -106,7 +105,7 @@ impl Job {
         self.context.events.warning(&*self.pod, Some(&self.field()), reason, message);
     }
 
-    fn event(&self, reason: &str, message: String) {
+    pub(super) fn event(&self, reason: &str, message: String) {
         self.context.events.normal(&*self.pod, Some(&self.field()), reason, message);
     }
 
@@ -137,23 +136,8 @@ impl Job {
         self.event("Created", format!("Created container: {}", self.container.name));
         let logs = self.context.log_directory(&*self.pod).join(&self.container.name);
         let log = self.context.logs.begin(logs.clone(), self.number).map_err(container_error)?;
-        let output = running.take_output().map(|(stdout, stderr)| tokio::spawn(log::collect(stdout, stderr, log)));
-        let init = loop {
-            match running.next_report().await {
-                Report::Started { init } => break init,
-                Report::Failed(message) => {
-                    running.gone().await;
-                    return Err(Refusal { reason: "StartError", message });
-                }
-                Report::Exited(code) => {
-                    return Err(Refusal {
-                        reason: "StartError",
-                        message: format!("exited with {code} before it started"),
-                    });
-                }
-                Report::Notice(notice) => self.warn("Network", notice),
-            }
-        };
+        let init = self.until_started(&mut running).await?;
+        let (console, output) = self.console(&mut running, log).map_err(container_error)?;
         let inside = Inside {
             launcher: self.context.launcher.clone(),
             init,
@@ -165,51 +149,41 @@ impl Job {
         };
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
         let uid = self.pod.uid().unwrap_or_default();
-        let entry = self.context.live.enter(&uid, Live { inside: inside.clone() });
-        Ok(Run { running, output, inside, entry, image, stop_signal, started: Timestamp::now(), excess: None })
+        let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
+        let entry = self.context.live.enter(&uid, live);
+        let started = Timestamp::now();
+        Ok(Run { running, output, console, inside, entry, image, stop_signal, started, excess: None })
     }
 
-    async fn image(&self) -> Result<Image, Refusal> {
-        let name = self.container.image.clone().unwrap_or_default();
-        let policy = match self.container.image_pull_policy.as_deref() {
-            Some("Always") => PullPolicy::Always,
-            Some("Never") => PullPolicy::Never,
-            _ => PullPolicy::IfNotPresent,
-        };
-        let begun = Instant::now();
-        let told: Mutex<Option<Instant>> = Mutex::new(None);
-        let progress = |step: String| {
-            let mut told = told.lock().expect("the lock is never held across a panic");
-            if told.is_none() {
-                self.event("Pulling", format!("Pulling image \"{name}\""));
-            }
-            if told.is_none_or(|at| at.elapsed() >= PROGRESS_EVERY) {
-                *told = Some(Instant::now());
-                let text = format!("image {name}: {step}");
-                let _ = self.updates.try_send((self.container.name.clone(), Update::Progress(text)));
-            }
-        };
-        let found = self.context.images.ensure(&name, policy, &progress).await;
-        let pulled = told.lock().expect("the lock is never held across a panic").is_some();
-        match found {
-            Ok(image) if pulled => {
-                let seconds = begun.elapsed().as_secs_f32();
-                self.event("Pulled", format!("Successfully pulled image \"{name}\" in {seconds:.1}s"));
-                Ok(image)
-            }
-            Ok(image) => {
-                self.event("Pulled", format!("Container image \"{name}\" already present on machine"));
-                Ok(image)
-            }
-            Err(error) => {
-                let reason = match &error {
-                    crate::image::ImageError::Reference(_) => "InvalidImageName",
-                    crate::image::ImageError::NotPresent(_) => "ErrImageNeverPull",
-                    _ => "ErrImagePull",
-                };
-                Err(Refusal { reason, message: error.to_string() })
+    /// Waits until the program runs; its first process as the host sees it.
+    async fn until_started(&self, running: &mut Running) -> Result<i32, Refusal> {
+        let refusal = |message: String| Refusal { reason: "StartError", message };
+        loop {
+            match running.next_report().await {
+                Report::Started { init } => return Ok(init),
+                Report::Failed(message) => {
+                    running.gone().await;
+                    return Err(refusal(message));
+                }
+                Report::Exited(code) => return Err(refusal(format!("exited with {code} before it started"))),
+                Report::Notice(notice) => self.warn("Network", notice),
+                Report::Attached(_) => {}
             }
         }
+    }
+
+    /// Begins to collect the output of a program that runs.
+    fn console(&self, running: &mut Running, log: Log) -> std::io::Result<(Arc<Console>, JoinHandle<()>)> {
+        let terminal = running.take_terminal()?.map(Arc::new);
+        let once = self.container.stdin_once == Some(true);
+        let console = Arc::new(Console::new(terminal.clone(), running.take_input(), once));
+        let shown = Arc::clone(&console);
+        let output = match (terminal, running.take_output()) {
+            (Some(terminal), _) => tokio::spawn(log::collect(terminal.output(), tokio::io::empty(), log, shown)),
+            (None, Some((stdout, stderr))) => tokio::spawn(log::collect(stdout, stderr, log, shown)),
+            (None, None) => return Err(std::io::Error::other("the output was taken before")),
+        };
+        Ok((console, output))
     }
 
     fn spec(&self, image: &Image) -> Result<ContainerSpec, Refusal> {
@@ -243,7 +217,8 @@ impl Job {
 /// A container whose program runs.
 struct Run {
     running: Running,
-    output: Option<JoinHandle<()>>,
+    output: JoinHandle<()>,
+    console: Arc<Console>,
     inside: Inside,
     /// Others find the container by it.
     entry: Entry,
@@ -269,7 +244,7 @@ impl Run {
                     Report::Exited(code) => break code,
                     Report::Failed(_) => break 128,
                     Report::Notice(notice) => job.warn("Network", notice),
-                    Report::Started { .. } => {}
+                    Report::Started { .. } | Report::Attached(_) => {}
                 },
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
                 excess = watchdog.excess(), if self.excess.is_none() => {
@@ -338,9 +313,8 @@ impl Run {
         let finished = Timestamp::now();
         drop(self.entry);
         self.running.gone().await;
-        if let Some(output) = self.output.take() {
-            let _ = tokio::time::timeout(OUTPUT_LINGER, output).await;
-        }
+        let _ = tokio::time::timeout(OUTPUT_LINGER, self.output).await;
+        self.console.close();
         let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
         let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
         let reason = match self.excess {

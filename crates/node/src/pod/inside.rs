@@ -66,7 +66,7 @@ impl Inside {
             match running.next_report().await {
                 Report::Exited(code) => break code,
                 Report::Failed(why) => return Err(why),
-                Report::Started { .. } | Report::Notice(_) => {}
+                Report::Started { .. } | Report::Attached(_) | Report::Notice(_) => {}
             }
         };
         if code == 0 {

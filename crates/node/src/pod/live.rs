@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::console::Console;
 use super::inside::Inside;
 
 /// The containers that run, by the uid of their Pod and their name.
@@ -15,6 +16,7 @@ type Known = HashMap<(String, String), Arc<Live>>;
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) inside: Inside,
+    pub(crate) console: Arc<Console>,
 }
 
 /// A container is found while this lives.

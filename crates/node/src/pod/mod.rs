@@ -1,5 +1,6 @@
 //! Pods: what is to be done for one (decided as plain data), and the task that does it.
 
+mod console;
 mod container;
 mod environment;
 mod grpc;
@@ -10,6 +11,7 @@ mod observed;
 mod plan;
 mod preparation;
 mod prober;
+mod pull;
 mod sources;
 mod spec;
 mod status;
@@ -20,6 +22,7 @@ mod writing;
 
 pub(crate) mod downward;
 
+pub(crate) use console::Console;
 pub(crate) use downward::Addresses;
 pub(crate) use inside::Inside;
 pub(crate) use live::{Live, LiveContainers};

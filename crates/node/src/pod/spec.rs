@@ -72,8 +72,17 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         mounts,
         process,
         address: from.confine.then_some(from.addresses.pod),
-        input: Input::Nothing,
+        input: input(from.container),
+        keep: None,
     })
+}
+
+fn input(container: &Container) -> Input {
+    match (container.tty, container.stdin) {
+        (Some(true), _) => Input::Terminal,
+        (_, Some(true)) => Input::Pipe,
+        _ => Input::Nothing,
+    }
 }
 
 /// The name that the program sees as its machine's.
@@ -113,7 +122,8 @@ fn with_defaults(from: &Ingredients<'_>) -> Vec<(String, String)> {
         ("HOSTNAME", hostname(from.pod)),
         ("HOME", "/".to_owned()),
     ];
-    for (name, value) in defaults {
+    let terminal = (from.container.tty == Some(true)).then(|| ("TERM", "xterm".to_owned()));
+    for (name, value) in defaults.into_iter().chain(terminal) {
         if !environment.iter().any(|(existing, _)| existing == name) {
             environment.push((name.to_owned(), value));
         }

@@ -39,10 +39,16 @@ pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) struct WorkerHandle {
     pod: watch::Sender<Arc<Pod>>,
     gone: CancellationToken,
+    ended: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl WorkerHandle {
+    /// Cancelled when everything of the Pod has ended.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
     /// Tells the task of a new version of its Pod.
     pub(crate) fn update(&self, pod: Arc<Pod>) {
         self.pod.send_replace(pod);
@@ -122,7 +128,13 @@ impl Worker {
             updates,
             retry: None,
         };
-        WorkerHandle { pod: sender, gone, task: tokio::spawn(worker.run()) }
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        let task = tokio::spawn(async move {
+            let _guard = guard;
+            worker.run().await;
+        });
+        WorkerHandle { pod: sender, gone, ended, task }
     }
 
     async fn run(mut self) {

@@ -9,6 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::ThreadNameSpaceType;
 
 use super::identity::Mapping;
+use super::link::Link;
 use super::process::{self, Standard, Terms};
 use super::spec::{ExecSpec, Report};
 use super::supervisor::Supervisor;
@@ -27,7 +28,7 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     match sys::fork_into(0) {
         Ok(Some(child)) => {
             drop((theirs, standard));
-            Supervisor::new(control, child, Some(ours), spec.address).run()
+            Supervisor::new(Link::only(control), child, Some(ours), spec.address).run()
         }
         Ok(None) => {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

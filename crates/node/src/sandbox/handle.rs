@@ -7,16 +7,17 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde::Serialize;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, Command};
 
 use super::probe::Capabilities;
 use super::spec::{ContainerSpec, ExecSpec, Input, Report, Request};
 use super::terminal::Terminal;
-use super::wire;
 use super::{MARK, Role};
+use super::{survivor, wire};
 
 /// The code of a process that was killed outright.
 const EXIT_KILLED: i32 = 137;
@@ -37,7 +38,11 @@ impl Default for Launcher {
 impl Launcher {
     /// Starts a container; `label` is shown by `ps`.
     pub async fn container(&self, label: &str, spec: &ContainerSpec) -> io::Result<Running> {
-        self.start(Role::Container, label, spec, spec.input).await
+        // What outlives the node writes to pipes that have a name.
+        let output = spec.keep.as_ref().map(|_| survivor::make_output(&spec.scratch)).transpose()?;
+        let mut running = self.start(Role::Container, label, spec, spec.input).await?;
+        running.output = output.or(running.output.take());
+        Ok(running)
     }
 
     /// Starts a program in a running container.
@@ -73,14 +78,15 @@ impl Launcher {
         let (reports, mut requests) = UnixStream::from_std(ours)?.into_split();
         requests.write_all(&line[sent..]).await?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        Ok(Running { child, pid, reports: BufReader::new(reports), requests, stdout, stderr, kept })
+        let output = child.stdout.take().zip(child.stderr.take());
+        let output = output.map(|(stdout, stderr)| (Box::new(stdout) as Output, Box::new(stderr) as Output));
+        Ok(Running { life: Life::Child(child), pid, reports: BufReader::new(reports), requests, output, kept })
     }
 }
 
 /// The node's end of a program's standard input.
 #[derive(Debug)]
-enum Kept {
+pub(super) enum Kept {
     Pipe(pipe::Sender),
     /// The program's side of a terminal comes through this socket.
     Console(StdUnixStream),
@@ -102,16 +108,35 @@ fn ends(input: Input) -> io::Result<(Option<OwnedFd>, Option<Kept>)> {
     })
 }
 
-/// A sandbox that runs. Dropping it ends every process in it.
+/// What a program writes.
+pub type Output = Box<dyn AsyncRead + Send + Sync + Unpin>;
+
+/// How the end of a supervisor is learnt, and brought about.
 #[derive(Debug)]
+pub(super) enum Life {
+    /// This node started it.
+    Child(Child),
+    /// An earlier one did.
+    Adopted(AsyncFd<OwnedFd>),
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        // A child is killed by its own handle.
+        if let Self::Adopted(supervisor) = self {
+            let _ = rustix::process::pidfd_send_signal(supervisor.get_ref(), rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// A sandbox that runs. Dropping it ends every process in it.
 pub struct Running {
-    child: Child,
-    pid: i32,
-    reports: BufReader<OwnedReadHalf>,
-    requests: OwnedWriteHalf,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    kept: Option<Kept>,
+    pub(super) life: Life,
+    pub(super) pid: i32,
+    pub(super) reports: BufReader<OwnedReadHalf>,
+    pub(super) requests: OwnedWriteHalf,
+    pub(super) output: Option<(Output, Output)>,
+    pub(super) kept: Option<Kept>,
 }
 
 impl Running {
@@ -121,8 +146,8 @@ impl Running {
     }
 
     /// The program's output; can be taken once.
-    pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
-        self.stdout.take().zip(self.stderr.take())
+    pub fn take_output(&mut self) -> Option<(Output, Output)> {
+        self.output.take()
     }
 
     /// The program's standard input, if it is a pipe; can be taken once.
@@ -165,6 +190,9 @@ impl Running {
 
     /// Waits until the supervisor is gone, and with it everything that it held.
     pub async fn gone(&mut self) {
-        let _ = self.child.wait().await;
+        match &mut self.life {
+            Life::Child(child) => drop(child.wait().await),
+            Life::Adopted(supervisor) => drop(supervisor.readable().await),
+        }
     }
 }

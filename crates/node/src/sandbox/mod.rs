@@ -3,7 +3,7 @@
 //! ```text
 //! node ── supervisor ── init (pid 1 of the container) ── program ── …
 //!   socket    │  dies with its supervisor (PDEATHSIG), and all of the container with it (pid namespace)
-//!   closed: supervisor ends the container
+//!   closed: supervisor ends the container, or waits for the next node at a socket of its own and ends it then
 //! ```
 
 mod confine;
@@ -13,18 +13,23 @@ mod handle;
 mod host;
 mod identity;
 mod init;
+mod link;
 mod point;
 mod probe;
 mod process;
 mod root;
 mod spec;
 mod supervisor;
+mod survivor;
 mod terminal;
 mod wire;
 
-pub use handle::{Launcher, Running};
+pub use handle::{Launcher, Output, Running};
 pub use probe::Capabilities;
-pub use spec::{ContainerSpec, ExecSpec, Identity, Input, Mount, Process, Report, Request, Root, Source};
+pub use spec::{
+    Attachment, ContainerSpec, ExecSpec, Identity, Input, Keep, Mount, Origin, Process, Report, Request, Root, Source,
+};
+pub use survivor::{attach, end_below};
 pub use terminal::{Size, Terminal, TerminalOutput};
 
 pub(crate) use point::resolve;

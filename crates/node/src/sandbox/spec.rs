@@ -2,11 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 /// One container, complete: nothing else is looked up inside the sandbox.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerSpec {
     /// The host name that the program sees.
     pub hostname: String,
@@ -24,7 +25,43 @@ pub struct ContainerSpec {
     pub address: Option<Ipv4Addr>,
     /// What the program's standard input is.
     pub input: Input,
+    /// How it lives on without the node that started it; none ends it with that.
+    pub keep: Option<Keep>,
 }
+
+/// How a container lives on without a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// How long it waits for the next one.
+    pub limit: Duration,
+    /// What the next one has to know of it.
+    pub origin: Origin,
+}
+
+/// What a node knows of a container besides what it told the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its image.
+    pub image_id: String,
+    /// What tells its program to end.
+    pub stop_signal: i32,
+}
+
+/// What a supervisor says to a node that did not start it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// How it speaks.
+    pub protocol: u32,
+    /// The container's first process as the host sees it.
+    pub init: i32,
+    /// When its program started.
+    pub started: SystemTime,
+    /// The container.
+    pub spec: ContainerSpec,
+}
+
+/// The way in which node and supervisor speak; one that speaks otherwise is of another release.
+pub(crate) const PROTOCOL: u32 = 1;
 
 /// What the standard input of a program is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +76,7 @@ pub enum Input {
 }
 
 /// A program with its arguments and surroundings.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Program (looked up in `PATH` if it has no slash) and arguments.
     pub argv: Vec<String>,
@@ -123,6 +160,8 @@ pub enum Report {
         /// The container's first process.
         init: i32,
     },
+    /// This is the container of an earlier node.
+    Attached(Box<Attachment>),
     /// The program did not start: which step failed and why.
     Failed(String),
     /// The program ended with this code (128 + signal when it was killed).

@@ -1,19 +1,22 @@
 //! The supervisor of one container, outside of it: maps its users, answers its socket calls, reports its end.
 //!
-//! It lives exactly as long as both the node and the container: when the node's socket closes it ends the container,
-//! and the container's first process asks the kernel to die with it.
+//! It lives as long as the container, whose first process asks the kernel to die with it. When the node's socket closes
+//! it ends the container, at once or when no other node has come within the time that it was told to wait.
 
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, SystemTime};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::confine::Confinement;
 use super::identity::{self, Mapping};
 use super::init;
+use super::link::Link;
 use super::process::Standard;
-use super::spec::{ContainerSpec, Report, Request};
+use super::spec::{Attachment, ContainerSpec, PROTOCOL, Report, Request};
+use super::survivor::Pipes;
 use super::wire::{self, Lines, Next, Setup};
 use crate::sys::{self, Forked};
 
@@ -26,6 +29,14 @@ const NOTICES_MAX: usize = 16;
 pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let spec: ContainerSpec = super::first_message(&mut control)?;
     let standard = Standard::of(spec.input, &mut control)?;
+    let prepared = match &spec.keep {
+        Some(_) => Pipes::open(&spec.scratch).and_then(|pipes| pipes.give().map(|()| Some(pipes))),
+        None => Ok(None),
+    };
+    let pipes = match prepared {
+        Ok(pipes) => pipes,
+        Err(error) => return control.send(&Report::Failed(format!("open the pipes of its output: {error}"))),
+    };
     let (ours, theirs) = UnixStream::pair()?;
     let child = match sys::fork_into(NAMESPACES) {
         Ok(Some(child)) => child,
@@ -36,16 +47,22 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Err(error) => return control.send(&Report::Failed(format!("create namespaces: {error}"))),
     };
     drop((theirs, standard));
+    let _output = pipes.map(Pipes::keep).transpose()?;
     match identity::map(child.pid, &spec.process.user, Mapping::wanted(&spec.root, &spec.process.user)) {
         Ok(mapping) => (&ours).write_all(&[mapping.to_byte()])?,
         Err(error) => return control.send(&Report::Failed(format!("map users: {error}"))),
     }
-    Supervisor::new(control, child, Some(ours), spec.address).run()
+    let link = match &spec.keep {
+        Some(keep) => Link::first(control, &spec.scratch, keep.limit)?,
+        None => Link::only(control),
+    };
+    let address = spec.address;
+    Supervisor { spec: Some(spec), ..Supervisor::new(link, child, Some(ours), address) }.run()
 }
 
 /// The event loop of a supervisor, also used for programs run in an existing container.
 pub(crate) struct Supervisor {
-    control: Lines,
+    link: Link,
     child: Forked,
     /// Open until the program runs.
     setup: Option<UnixStream>,
@@ -53,54 +70,63 @@ pub(crate) struct Supervisor {
     confinement: Option<Confinement>,
     notices: Vec<String>,
     failed: bool,
-}
-
-enum Flow {
-    Continue,
-    Ended,
+    /// The container, for a node that did not start it.
+    spec: Option<ContainerSpec>,
+    started: Option<SystemTime>,
+    ended: Option<i32>,
 }
 
 impl Supervisor {
     pub(crate) fn new(
-        control: Lines,
+        link: Link,
         child: Forked,
         setup: Option<UnixStream>,
         address: Option<std::net::Ipv4Addr>,
     ) -> Self {
-        Self { control, child, setup, address, confinement: None, notices: Vec::new(), failed: false }
+        Self {
+            link,
+            child,
+            setup,
+            address,
+            confinement: None,
+            notices: Vec::new(),
+            failed: false,
+            spec: None,
+            started: None,
+            ended: None,
+        }
     }
 
     /// Serves until the child has ended and was reported.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        while let Flow::Continue = self.turn()? {}
-        let code = loop {
-            if let Some((pid, code)) = sys::reap()
-                && pid == self.child.pid
-            {
-                break code;
+        loop {
+            self.turn()?;
+            let Some(code) = self.ended else { continue };
+            if self.failed {
+                return Ok(());
             }
-        };
-        // Setup words that arrived together with the end still count.
-        while self.setup.is_some() {
-            self.continue_setup()?;
-        }
-        if !self.failed {
-            self.control.send(&Report::Exited(code))?;
-        }
-        Ok(())
-    }
-
-    fn turn(&mut self) -> io::Result<Flow> {
-        let ready = self.poll()?;
-        if ready.control {
-            match self.take_requests() {
-                Ok(true) => {}
-                // The node is gone (or talks nonsense): so is this container, as its first process ends with this one.
-                Ok(false) | Err(_) => {
-                    self.kill();
-                    return Err(io::ErrorKind::BrokenPipe.into());
+            if self.link.lines().is_some() {
+                self.link.send(&Report::Exited(code))?;
+                // Otherwise the word was lost with the node, and is for the next one.
+                if self.link.lines().is_some() {
+                    return Ok(());
                 }
             }
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        let ready = self.poll()?;
+        let forgotten = self.link.patience() == Some(Duration::ZERO) && !ready.door;
+        // One that talks nonsense is gone, too.
+        let lost = ready.control && !self.take_requests().unwrap_or(false) && !self.link.lose();
+        if forgotten || lost {
+            // The container's first process ends with this one.
+            self.kill();
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if ready.door && self.link.accept() {
+            self.introduce()?;
         }
         if ready.setup {
             self.continue_setup()?;
@@ -112,41 +138,68 @@ impl Supervisor {
             }
             self.report_notices(notices)?;
         }
-        Ok(if ready.child { Flow::Ended } else { Flow::Continue })
+        if ready.child {
+            self.reap()?;
+        }
+        Ok(())
+    }
+
+    /// Learns how the child ended.
+    fn reap(&mut self) -> io::Result<()> {
+        while let Some((pid, code)) = sys::reap() {
+            if pid == self.child.pid {
+                self.ended = Some(code);
+            }
+        }
+        // Setup words that arrived together with the end still count.
+        while self.setup.is_some() {
+            self.continue_setup()?;
+        }
+        Ok(())
+    }
+
+    /// Says to a node what this is, once it is something.
+    fn introduce(&mut self) -> io::Result<()> {
+        let (Some(spec), Some(started)) = (&self.spec, self.started) else { return Ok(()) };
+        let attachment = Attachment { protocol: PROTOCOL, init: self.child.pid, started, spec: spec.clone() };
+        self.link.send(&Report::Attached(Box::new(attachment)))
     }
 
     fn poll(&self) -> io::Result<Ready> {
-        let mut fds =
-            vec![PollFd::new(self.control.stream(), PollFlags::IN), PollFd::new(&self.child.pidfd, PollFlags::IN)];
-        if let Some(setup) = &self.setup {
-            fds.push(PollFd::from_borrowed_fd(setup.as_fd(), PollFlags::IN));
-        }
+        let child = Some(self.child.pidfd.as_fd()).filter(|_| self.ended.is_none());
+        let sources = [self.link.words(), self.link.door(), child, self.setup.as_ref().map(AsFd::as_fd)];
+        let mut fds: Vec<PollFd<'_>> =
+            sources.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let confined = fds.len();
         fds.extend(self.confinement.iter().flat_map(Confinement::poll_fds));
-        while let Err(errno) = rustix::event::poll(&mut fds, None) {
-            if errno != rustix::io::Errno::INTR {
-                return Err(errno.into());
+        loop {
+            let patience = self.link.patience().and_then(|patience| Timespec::try_from(patience).ok());
+            match rustix::event::poll(&mut fds, patience.as_ref()) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(_) => break,
             }
         }
-        let is_ready = |index: usize| !fds[index].revents().is_empty();
-        Ok(Ready {
-            control: is_ready(0),
-            child: is_ready(1),
-            setup: self.setup.is_some() && is_ready(2),
-            confinement: fds[confined..].iter().map(PollFd::revents).collect(),
-        })
+        let mut events = fds.iter().map(PollFd::revents);
+        let mut is_ready =
+            |source: Option<BorrowedFd<'_>>| source.is_some() && events.next().is_some_and(|e| !e.is_empty());
+        let [control, door, child, setup] = sources.map(&mut is_ready);
+        let confinement = fds[confined..].iter().map(PollFd::revents).collect();
+        Ok(Ready { control, door, child, setup, confinement })
     }
 
     fn take_requests(&mut self) -> io::Result<bool> {
-        let mut next = self.control.read()?;
+        let Some(lines) = self.link.lines() else { return Ok(true) };
+        let mut next = lines.read()?;
         loop {
             match next {
-                Next::Message(Request::Signal(number)) => sys::signal(self.child.pid, number),
+                Next::Message(Request::Signal(number)) => self.signal(number),
                 Next::Message(Request::Kill) => self.kill(),
                 Next::Wait => return Ok(true),
                 Next::End => return Ok(false),
             }
-            next = self.control.buffered()?.map_or(Next::Wait, Next::Message);
+            let Some(lines) = self.link.lines() else { return Ok(true) };
+            next = lines.buffered()?.map_or(Next::Wait, Next::Message);
         }
     }
 
@@ -156,16 +209,25 @@ impl Supervisor {
             Ok(Setup::Listener(listener)) => self.confine(listener),
             Ok(Setup::Failed(text)) => {
                 self.failed = true;
-                self.control.send(&Report::Failed(text))?;
+                self.link.send(&Report::Failed(text))?;
             }
             Ok(Setup::Complete) | Err(_) => {
                 self.setup = None;
                 if !self.failed {
-                    self.control.send(&Report::Started { init: self.child.pid })?;
+                    self.begin()?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The program runs.
+    fn begin(&mut self) -> io::Result<()> {
+        self.started = Some(SystemTime::now());
+        if self.link.is_first() {
+            return self.link.send(&Report::Started { init: self.child.pid });
+        }
+        self.introduce()
     }
 
     fn confine(&mut self, listener: OwnedFd) {
@@ -175,7 +237,7 @@ impl Supervisor {
     fn report_notices(&mut self, notices: Vec<String>) -> io::Result<()> {
         for notice in notices {
             if self.notices.len() < NOTICES_MAX && !self.notices.contains(&notice) {
-                self.control.send(&Report::Notice(notice.clone()))?;
+                self.link.send(&Report::Notice(notice.clone()))?;
                 self.notices.push(notice);
             }
         }
@@ -183,13 +245,21 @@ impl Supervisor {
     }
 
     fn kill(&self) {
-        sys::signal(self.child.pid, libc::SIGKILL);
+        self.signal(libc::SIGKILL);
+    }
+
+    /// Once the child has ended its number may be another's.
+    fn signal(&self, number: i32) {
+        if self.ended.is_none() {
+            sys::signal(self.child.pid, number);
+        }
     }
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "one per descriptor")]
 struct Ready {
     control: bool,
+    door: bool,
     child: bool,
     setup: bool,
     confinement: Vec<PollFlags>,

@@ -9,10 +9,12 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::channel::{PROTOCOLS, Protocol};
+use super::forward::Destination;
+use super::handshake::{Agreed, CommandSpeech, ForwardSpeech, Refusal};
 use super::options::Options;
 use super::remote::{Channel, Remote};
-use super::{exec, websocket};
+use super::spdy::Connection;
+use super::{attach, exec, forward, handshake, multiplexed, tunnel, websocket};
 use crate::pod::Live;
 use crate::serve::{Body, empty, failure};
 
@@ -33,40 +35,68 @@ impl Default for Door {
     }
 }
 
-/// Why a client is not let in.
-pub(super) struct Refusal(StatusCode, String);
-
 impl Door {
     /// Runs a program in a container for the sender of a request.
     pub(crate) fn exec<B>(&self, request: Request<B>, live: &Live) -> Response<Body> {
         let inside = live.inside.clone();
-        self.command(request, move |options, remote| exec::run(inside, options, remote))
+        self.command(request, |options| options, move |options, remote| exec::run(inside, options, remote))
+    }
+
+    /// Attaches the sender of a request to the program of a container.
+    pub(crate) fn attach<B>(&self, request: Request<B>, live: &Live) -> Response<Body> {
+        let console = Arc::clone(&live.console);
+        let has_terminal = console.has_terminal();
+        // Whether there is a terminal is up to the container.
+        let adjust = move |options: Options| {
+            let stderr = options.stderr && !has_terminal;
+            Options { stderr, ..options }
+        };
+        self.command(request, adjust, move |options, remote| attach::run(console, options, remote))
+    }
+
+    /// Forwards connections of the sender of a request to ports of a Pod.
+    pub(crate) fn forward<B>(&self, mut request: Request<B>, destination: Destination) -> Response<Body> {
+        let Agreed { speech, answer } = match handshake::forwarding(request.headers()) {
+            Ok(agreed) => agreed,
+            Err(Refusal(status, why)) => return failure(status, why),
+        };
+        let Some(permit) = self.enter() else { return full() };
+        let client = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let _permit = permit;
+            let Some(connection) = switched(client).await else { return };
+            let connection = match speech {
+                ForwardSpeech::Tunnelled => Connection::new(tunnel::inside(websocket::socket(connection).await)),
+                ForwardSpeech::Plain => Connection::new(connection),
+            };
+            forward::run(connection, destination).await;
+        });
+        switching(answer)
     }
 
     fn command<B, F>(
         &self,
         mut request: Request<B>,
+        adjust: impl FnOnce(Options) -> Options,
         begin: impl FnOnce(Options, Remote) -> F + Send + 'static,
     ) -> Response<Body>
     where
         F: Future<Output = ()> + Send,
     {
         let options = match Options::parse(request.uri().query().unwrap_or_default()) {
-            Ok(options) => options,
+            Ok(options) => adjust(options),
             Err(why) => return failure(StatusCode::BAD_REQUEST, why),
         };
-        let protocol = match agree(request.headers()) {
-            Ok(protocol) => protocol,
+        let Agreed { speech, answer } = match handshake::command(request.headers()) {
+            Ok(agreed) => agreed,
             Err(Refusal(status, why)) => return failure(status, why),
         };
         let Some(permit) = self.enter() else { return full() };
-        let answer = websocket::agreed(request.headers(), protocol.name);
         let client = hyper::upgrade::on(&mut request);
-        let first = if options.stdout { Channel::Stdout } else { Channel::Stderr };
         tokio::spawn(async move {
             let _permit = permit;
-            if let Some(connection) = switched(client).await {
-                let remote = websocket::remote(connection, protocol, first).await;
+            let Some(connection) = switched(client).await else { return };
+            if let Some(remote) = remote(connection, speech, &options).await {
                 begin(options, remote).await;
             }
         });
@@ -78,12 +108,14 @@ impl Door {
     }
 }
 
-fn agree(headers: &HeaderMap) -> Result<Protocol, Refusal> {
-    if !websocket::is_wished(headers) {
-        return Err(Refusal(StatusCode::BAD_REQUEST, "Upgrade request required".to_owned()));
+async fn remote(connection: TokioIo<Upgraded>, speech: CommandSpeech, options: &Options) -> Option<Remote> {
+    match speech {
+        CommandSpeech::Channels(protocol) => {
+            let first = if options.stdout { Channel::Stdout } else { Channel::Stderr };
+            Some(websocket::remote(connection, protocol, first).await)
+        }
+        CommandSpeech::Multiplexed(version) => multiplexed::remote(Connection::new(connection), options, version).await,
     }
-    let known = PROTOCOLS.map(|protocol| (protocol.name, protocol));
-    websocket::negotiate(headers, &known).map_err(|why| Refusal(StatusCode::FORBIDDEN, why))
 }
 
 fn full() -> Response<Body> {
