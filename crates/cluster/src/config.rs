@@ -3,6 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use windlass_apiserver::admission::{Plugin, Plugins};
 use windlass_apiserver::auth::StaticTokens;
@@ -61,6 +62,8 @@ pub struct ClusterConfig {
     pub images: PathBuf,
     /// Where the API server and the controllers take the time from.
     pub clock: Clock,
+    /// How long Pods wait for the next start if this process is killed; zero ends them with it.
+    pub survival: Duration,
     /// Where requests are logged, if anywhere.
     pub audit: Option<AuditConfig>,
 }
@@ -85,6 +88,7 @@ impl Default for ClusterConfig {
             fake_nodes: 1,
             node_name: "windlass".to_owned(),
             images: images_default(),
+            survival: Duration::ZERO,
             clock: Clock::system(),
             audit: None,
         }

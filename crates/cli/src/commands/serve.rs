@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,6 +14,9 @@ use crate::arguments::{ProfileName, ServeOptions, Target};
 use crate::connection::dir;
 use crate::failure::Failure;
 use crate::operators;
+
+/// How long Pods wait for the next start of a cluster that was killed.
+const SURVIVAL: Duration = Duration::from_secs(300);
 
 /// A cluster that serves, and the operators that were put on it.
 pub(crate) struct Serving {
@@ -45,6 +49,7 @@ pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving,
         fake_nodes: options.nodes,
         listen: Listen::Port(options.port),
         audit: options.audit_log.clone().map(|log| AuditConfig { log, policy: options.audit_policy.clone() }),
+        survival: SURVIVAL,
         ..ClusterConfig::default()
     };
     let cluster = Cluster::start(config).await.map_err(|error| Failure::new(error.to_string()))?;
