@@ -15,6 +15,7 @@ mod pull;
 mod sources;
 mod spec;
 mod status;
+mod survival;
 mod unverified;
 mod watchdog;
 mod worker;

@@ -90,8 +90,8 @@ pub(crate) struct Worker {
     pub(super) names: Names,
     pub(super) sources: Sources,
     leases: Vec<Lease>,
-    tasks: HashMap<String, watch::Sender<Option<Duration>>>,
-    sender: mpsc::Sender<(String, Update)>,
+    pub(super) tasks: HashMap<String, watch::Sender<Option<Duration>>>,
+    pub(super) sender: mpsc::Sender<(String, Update)>,
     updates: mpsc::Receiver<(String, Update)>,
     /// Not before this time is something that failed tried again.
     pub(super) retry: Option<Timestamp>,
@@ -105,7 +105,14 @@ enum Flow {
 
 impl Worker {
     /// Starts the task of a Pod.
-    pub(crate) fn spawn(context: Arc<Context>, pod: Arc<Pod>, stop: CancellationToken) -> WorkerHandle {
+    ///
+    /// `address` is the one that it has already.
+    pub(crate) fn spawn(
+        context: Arc<Context>,
+        pod: Arc<Pod>,
+        address: Option<PodAddress>,
+        stop: CancellationToken,
+    ) -> WorkerHandle {
         let (sender, pods) = watch::channel(Arc::clone(&pod));
         let gone = CancellationToken::new();
         let (update_sender, updates) = mpsc::channel(UPDATES_MAX);
@@ -118,7 +125,7 @@ impl Worker {
             pods,
             gone: gone.clone(),
             stop,
-            address: None,
+            address,
             volumes: Arc::default(),
             tokens: Tokens::default(),
             sources: Sources::default(),
@@ -139,6 +146,7 @@ impl Worker {
 
     async fn run(mut self) {
         self.leases = self.names.lease(&self.context.cache, &self.pod);
+        self.recover().await;
         let mut changes = self.context.cache.changes();
         let mut services = self.context.directory.changes();
         loop {
@@ -257,6 +265,7 @@ impl Worker {
             volumes: Arc::clone(&self.volumes),
             updates: self.sender.clone(),
             stop: stopped,
+            survivor: None,
         };
         self.tasks.insert(name.to_owned(), stop);
         tokio::spawn(container::run(job));
@@ -274,7 +283,7 @@ impl Worker {
         }
     }
 
-    fn container(&self, name: &str) -> Option<&Container> {
+    pub(super) fn container(&self, name: &str) -> Option<&Container> {
         let spec = self.pod.spec.as_ref()?;
         spec.init_containers.iter().flatten().chain(&spec.containers).find(|container| container.name == name)
     }
