@@ -42,11 +42,17 @@ pub(crate) fn parse_yaml(text: &[u8]) -> Result<Document, String> {
     };
     match read(serde_saphyr::DuplicateKeyPolicy::Error) {
         Ok(value) => Ok(Document { value, duplicates: Vec::new() }),
+        // Reading again helps against nothing else, and what is refused may have taken long.
+        Err(error) if !is_twice(&error) => Err(error.to_string()),
         Err(strict) => match read(serde_saphyr::DuplicateKeyPolicy::LastWins) {
             Ok(value) => Ok(Document { value, duplicates: vec![twice(&strict)] }),
             Err(error) => Err(error.to_string()),
         },
     }
+}
+
+fn is_twice(error: &serde_saphyr::Error) -> bool {
+    matches!(error.without_snippet(), serde_saphyr::Error::DuplicateMappingKey { .. })
 }
 
 /// How clients know the complaint: by the line of the second of the keys.

@@ -6,3 +6,5 @@ mod frame;
 mod header;
 
 pub(super) use connection::{Connection, Opened, StreamOutput};
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) use frame::Frame;
