@@ -14,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
+use super::ephemeral;
 use super::hook;
 use super::inside::Inside;
 use super::live::{Entry, Live};
@@ -25,7 +26,7 @@ use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
 use crate::image::Image;
 use crate::log::{self, Log};
-use crate::sandbox::{ContainerSpec, Report, Request, Running};
+use crate::sandbox::{ContainerSpec, Neighbour, Report, Request, Running};
 use crate::tree;
 
 /// What of a termination message is kept, as kubelet does.
@@ -110,9 +111,13 @@ impl Job {
     }
 
     fn field(&self) -> String {
-        let init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        let list =
-            if init.into_iter().any(|c| c.name == self.container.name) { "initContainers" } else { "containers" };
+        let name = &self.container.name;
+        let mut init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+        let list = match init.any(|container| container.name == *name) {
+            true => "initContainers",
+            false if ephemeral::is_ephemeral(&self.pod, name) => "ephemeralContainers",
+            false => "containers",
+        };
         format!("spec.{list}{{{}}}", self.container.name)
     }
 
@@ -186,6 +191,19 @@ impl Job {
         Ok((console, output))
     }
 
+    /// The container that an ephemeral one is to look into, which must run.
+    fn neighbour(&self) -> Result<Option<Neighbour>, Refusal> {
+        let Some(target) = ephemeral::target(&self.pod, &self.container.name) else { return Ok(None) };
+        let uid = self.pod.uid().unwrap_or_default();
+        match self.context.live.find(&uid, target) {
+            Some(live) => Ok(Some(Neighbour { init: live.inside.init, supervisor: live.inside.supervisor })),
+            None => Err(Refusal {
+                reason: "CreateContainerError",
+                message: format!("target container {target} does not run"),
+            }),
+        }
+    }
+
     fn spec(&self, image: &Image) -> Result<ContainerSpec, Refusal> {
         let config_error = |message: String| Refusal { reason: "CreateContainerConfigError", message };
         let namespace = self.pod.namespace().unwrap_or_default();
@@ -209,6 +227,7 @@ impl Job {
             confine: self.context.capabilities.confinement && !self.host_network(),
             directory: &self.context.pod_directory(&self.pod.uid().unwrap_or_default()),
             run: &self.directory(),
+            neighbour: self.neighbour()?,
         };
         container_spec(&ingredients).map_err(|error| config_error(error.to_string()))
     }
