@@ -99,6 +99,9 @@ pub(crate) struct ServeOptions {
     /// How much of a cluster runs.
     #[arg(long, value_enum, default_value = "node")]
     pub(crate) profile: ProfileName,
+    /// How many nodes only pretend to run Pods, with the profile workloads.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) nodes: usize,
     /// The port of the API server.
     #[arg(long, default_value_t = 6443)]
     pub(crate) port: u16,

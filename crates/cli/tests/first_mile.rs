@@ -23,6 +23,12 @@ fn alive(pid: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
+/// When a process started, in ticks since the machine did.
+fn start_time(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(19).map(str::to_owned)
+}
+
 fn kill(pid: u32) {
     success(Command::new("kill").args(["-9", &pid.to_string()]));
 }
@@ -117,26 +123,42 @@ fn the_servers_outlive_their_operator_and_end_with_the_resource() {
 }
 
 #[test]
-fn a_killed_cluster_leaves_no_process_and_loses_no_object() {
+fn a_killed_cluster_finds_its_processes_again_and_loses_no_object() {
     let cluster = TestCluster::with_example();
     let before = processes_of(&cluster.wait_for_pods(3));
+    let starts = before.iter().map(|pid| start_time(*pid)).collect::<Vec<_>>();
     cluster.kubectl(&["create", "configmap", "kept", "--from-literal=a=b"]);
     let kept = cluster.object("configmap", "kept").unwrap();
 
     kill(cluster.server_pid());
-    eventually("every process to end with the cluster", || {
-        let left: Vec<&u32> = before.iter().filter(|pid| alive(**pid)).collect();
-        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
-    });
+    assert!(before.iter().all(|pid| alive(*pid)), "Pods wait for the next start");
 
     cluster.start(&[]);
     assert_eq!(cluster.object("configmap", "kept").unwrap(), kept);
     let pods = cluster.wait_for_pods(3);
-    eventually("every Pod to answer again", || {
-        pods.iter().try_for_each(|pod| {
-            memcached(&address(&cluster.object("pod", &name(pod)).ok_or("no Pod")?), "version\r\n", "\r\n").map(|_| ())
-        })
+    assert_eq!(processes_of(&pods), before);
+    assert_eq!(before.iter().map(|pid| start_time(*pid)).collect::<Vec<_>>(), starts, "not only the same numbers");
+    for pod in &pods {
+        assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0);
+        memcached(&address(pod), "version\r\n", "\r\n").unwrap();
+    }
+    // What is found again is tended like before.
+    kill(before[0]);
+    eventually("the killed program to be started again", || {
+        let now = processes_of(&cluster.wait_for_pods(3));
+        if now.len() == 3 && !now.contains(&before[0]) { Ok(()) } else { Err(format!("{now:?}")) }
     });
+}
+
+#[test]
+fn down_ends_what_a_killed_cluster_left() {
+    let cluster = TestCluster::with_example();
+    let before = processes_of(&cluster.wait_for_pods(3));
+    kill(cluster.server_pid());
+    success(cluster.windlass().arg("down"));
+    for pid in before {
+        assert!(!alive(pid), "process {pid} is left behind");
+    }
 }
 
 #[test]

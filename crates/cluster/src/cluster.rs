@@ -11,7 +11,7 @@ use windlass_apiserver::bootstrap::{Bootstrap, bootstrap};
 use windlass_apiserver::server::{self, Tls};
 use windlass_apiserver::system::{Component, Running};
 use windlass_apiserver::{AddressRange, Api, Config, FrontProxy};
-use windlass_controllers::{Controllers, Name, Set};
+use windlass_controllers::{Controllers, Name, Set, VolumeStore};
 use windlass_node::{Capabilities, Node};
 use windlass_store::Store;
 
@@ -105,7 +105,7 @@ impl Cluster {
             self.kubeconfig = Some(kubeconfig);
         }
         self.api.system().health.set_bootstrapped();
-        self.start_controllers(config);
+        self.start_controllers(config, place);
         if config.profile == Profile::Node {
             self.start_node(config, place, door).await?;
         }
@@ -184,13 +184,20 @@ impl Cluster {
         self.servers.spawn("renewal of certificates", renewal.run(self.servers.token()));
     }
 
-    fn start_controllers(&self, config: &ClusterConfig) {
+    fn start_controllers(&self, config: &ClusterConfig, place: &Place) {
         let set = config.controllers();
         if set == Set::none() {
             return;
         }
         let client = self.client_of(User::master("system:kube-controller-manager"));
-        let controllers = Controllers::new(client, set).clock(config.clock.clone()).root_ca(self.pki.authority.clone());
+        let mut controllers = Controllers::new(client, set)
+            .clock(config.clock.clone())
+            .root_ca(self.pki.authority.clone())
+            .fake_nodes(config.fake_nodes);
+        if let Some(directory) = &place.directory {
+            let store = VolumeStore { directory: directory.volumes(), remove: windlass_node::tree::remove };
+            controllers = controllers.volumes(store);
+        }
         let (stop, running) = (self.controllers.token(), self.components(config));
         self.controllers.spawn("controllers", async move {
             let ended = controllers.run(stop).await;

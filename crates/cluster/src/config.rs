@@ -3,11 +3,12 @@
 use std::env;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use windlass_apiserver::admission::{Plugin, Plugins};
 use windlass_apiserver::auth::StaticTokens;
 use windlass_clock::Clock;
-use windlass_controllers::Set;
+use windlass_controllers::{Name, Set};
 
 /// The usual port of a Kubernetes API server.
 const PORT_DEFAULT: u16 = 6443;
@@ -19,7 +20,7 @@ pub enum Profile {
     Bare,
     /// Garbage collection, namespaces and service accounts.
     Gc,
-    /// All controllers, with a node that only seems to run Pods.
+    /// All controllers, with nodes that only seem to run Pods.
     Workloads,
     /// All controllers, with a node that runs Pods as processes.
     #[default]
@@ -53,12 +54,16 @@ pub struct ClusterConfig {
     pub controllers: Option<Set>,
     /// Fixed tokens that are accepted.
     pub tokens: StaticTokens,
+    /// How many nodes only seem to run Pods, with profile `Workloads`.
+    pub fake_nodes: usize,
     /// The name of its node.
     pub node_name: String,
     /// The image store, which other clusters may share.
     pub images: PathBuf,
     /// Where the API server and the controllers take the time from.
     pub clock: Clock,
+    /// How long Pods wait for the next start if this process is killed; zero ends them with it.
+    pub survival: Duration,
     /// Where requests are logged, if anywhere.
     pub audit: Option<AuditConfig>,
 }
@@ -80,8 +85,10 @@ impl Default for ClusterConfig {
             listen: Listen::Port(PORT_DEFAULT),
             controllers: None,
             tokens: StaticTokens::default(),
+            fake_nodes: 1,
             node_name: "windlass".to_owned(),
             images: images_default(),
+            survival: Duration::ZERO,
             clock: Clock::system(),
             audit: None,
         }
@@ -108,12 +115,15 @@ impl ClusterConfig {
         })
     }
 
-    /// Service accounts need the controller that gives every namespace its own.
+    /// Some plugins need a controller that undoes what they do.
     pub(crate) fn plugins(&self) -> Plugins {
-        match self.controllers().has(windlass_controllers::Name::ServiceAccount) {
-            true => Plugins::default().with(Plugin::ServiceAccount),
-            false => Plugins::default(),
-        }
+        let table = [
+            (Name::ServiceAccount, Plugin::ServiceAccount),
+            (Name::Volumes, Plugin::StorageObjectInUseProtection),
+            (Name::NodeLifecycle, Plugin::TaintNodesByCondition),
+        ];
+        let runs = |(name, _): &(Name, Plugin)| self.controllers().has(*name);
+        table.into_iter().filter(runs).fold(Plugins::default(), |plugins, (_, plugin)| plugins.with(plugin))
     }
 }
 

@@ -70,6 +70,11 @@ impl Directory {
         self.0.join("pki")
     }
 
+    /// The persistent volumes, a directory each.
+    pub fn volumes(&self) -> PathBuf {
+        self.0.join("volumes")
+    }
+
     /// The node's Pods, volumes and logs.
     pub fn node(&self) -> PathBuf {
         self.0.join("node")

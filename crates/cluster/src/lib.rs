@@ -33,5 +33,6 @@ pub use directory::Directory;
 pub use error::StartError;
 pub use kubeconfig::Kubeconfig;
 pub use lock::holder;
+pub use node::end_survivors;
 pub use pki::{Identity, PkiError};
 pub use tasks::Failure;

@@ -1,6 +1,6 @@
 //! The node of the cluster, and the way of the API server to it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
@@ -45,6 +45,12 @@ impl NodeProxy for NodeDoor {
     }
 }
 
+/// Ends the containers that a killed cluster at `dir` left waiting for its next start; how many those were.
+pub fn end_survivors(dir: &Path) -> usize {
+    let pods = std::fs::read_dir(dir.join("node").join("pods")).into_iter().flatten().flatten();
+    pods.map(|pod| windlass_node::sandbox::end_below(&pod.path())).sum()
+}
+
 /// What the node is told.
 pub(crate) fn node_config(
     config: &ClusterConfig,
@@ -63,6 +69,7 @@ pub(crate) fn node_config(
         api_port: port,
         pod_range: node_range(range.pods()),
         service_range: node_range(range.services()),
+        survival: config.survival,
         cluster_domain: "cluster.local".to_owned(),
     }
 }

@@ -8,9 +8,10 @@ use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
+use crate::volume::VolumeStore;
 use crate::{
-    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, pod_gc, quota,
-    replicaset, scheduler, service_account, statefulset, token_secret,
+    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, node_lifecycle, pod_gc,
+    quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret, volume,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -27,12 +28,14 @@ pub struct Controllers {
     set: Set,
     clock: Clock,
     root_ca: Option<String>,
+    fake_nodes: usize,
+    volumes: Option<VolumeStore>,
 }
 
 impl Controllers {
     /// The controllers of `set`, acting through `client`.
     pub fn new(client: Client, set: Set) -> Self {
-        Self { client, set, clock: Clock::system(), root_ca: None }
+        Self { client, set, clock: Clock::system(), root_ca: None, fake_nodes: 1, volumes: None }
     }
 
     /// Takes the time from `clock`.
@@ -46,6 +49,20 @@ impl Controllers {
     #[must_use]
     pub fn root_ca(mut self, pem: impl Into<String>) -> Self {
         self.root_ca = Some(pem.into());
+        self
+    }
+
+    /// How many nodes only seem to run Pods, if that controller runs; at most [`FAKE_NODES_MAX`](crate::FAKE_NODES_MAX).
+    #[must_use]
+    pub fn fake_nodes(mut self, count: usize) -> Self {
+        self.fake_nodes = count;
+        self
+    }
+
+    /// Where persistent volumes are made; without one, they are objects only.
+    #[must_use]
+    pub fn volumes(mut self, store: VolumeStore) -> Self {
+        self.volumes = Some(store);
         self
     }
 
@@ -88,7 +105,7 @@ impl Controllers {
 
     fn add_workloads(&self, manager: &mut Manager) {
         type Add = fn(&mut Manager);
-        let table: [(Name, Add); 12] = [
+        let table: [(Name, Add); 13] = [
             (Name::ReplicaSet, replicaset::add::<ReplicaSet>),
             (Name::ReplicationController, replicaset::add::<ReplicationController>),
             (Name::Deployment, deployment::add),
@@ -100,12 +117,19 @@ impl Controllers {
             (Name::Endpoints, endpoints::add),
             (Name::Scheduler, scheduler::add),
             (Name::PodGc, pod_gc::add),
-            (Name::FakeNode, fake_node::add),
+            (Name::NodeLifecycle, node_lifecycle::add),
+            (Name::TaintEviction, taint_eviction::add),
         ];
         for (name, add) in table {
             if self.set.has(name) {
                 add(manager);
             }
+        }
+        if self.set.has(Name::Volumes) {
+            volume::add(manager, self.volumes.clone());
+        }
+        if self.set.has(Name::FakeNode) {
+            fake_node::add(manager, self.fake_nodes);
         }
     }
 }

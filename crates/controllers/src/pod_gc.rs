@@ -10,7 +10,10 @@ use kube::api::DeleteParams;
 use windlass_runtime::{Action, Attempt, Change, Controller, Error, Informer, Manager, ObjectKey, Process};
 
 use crate::actor::Actor;
+use crate::disrupt::{Cause, disrupt};
 use crate::pods;
+
+const CAUSE: Cause = Cause { reason: "DeletionByPodGC", message: "PodGC: node no longer exists" };
 
 /// How long a node may be missing before its Pods are given up.
 const QUARANTINE: Duration = Duration::from_secs(40);
@@ -68,11 +71,24 @@ impl Process for PodGc {
         });
         for pod in lost {
             let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() };
-            self.actor.delete_with(&*pod, params).await?;
+            if unbound {
+                self.actor.delete_with(&*pod, params).await?;
+            } else {
+                disrupt(&self.actor, &ended(&pod), CAUSE, params).await?;
+            }
         }
         self.missing().remove(node);
         Ok(Action::Await)
     }
+}
+
+/// The Pod as it must have ended: nobody else will say so, and who holds it by a finalizer waits for its end.
+fn ended(pod: &Pod) -> Pod {
+    let mut pod = pod.clone();
+    if !pods::is_finished(&pod) {
+        pod.status.get_or_insert_default().phase = Some("Failed".to_owned());
+    }
+    pod
 }
 
 impl PodGc {

@@ -39,7 +39,13 @@ pub enum Name {
     Scheduler,
     /// Deletes Pods of nodes that are gone.
     PodGc,
-    /// Plays a node on which every Pod runs.
+    /// Notices nodes that fall silent, and taints nodes by their conditions.
+    NodeLifecycle,
+    /// Deletes Pods that do not tolerate the `NoExecute` taints of their node.
+    TaintEviction,
+    /// Binds claims to persistent volumes, makes volumes for them and reclaims them.
+    Volumes,
+    /// Plays nodes on which Pods only seem to run.
     FakeNode,
 }
 
@@ -82,6 +88,9 @@ impl Set {
             Name::Endpoints,
             Name::Scheduler,
             Name::PodGc,
+            Name::NodeLifecycle,
+            Name::TaintEviction,
+            Name::Volumes,
         ];
         workloads.into_iter().fold(Self::gc(), Self::with)
     }

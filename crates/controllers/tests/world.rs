@@ -13,11 +13,15 @@ mod endpoints;
 mod garbage;
 #[path = "world/namespaces.rs"]
 mod namespaces;
+#[path = "world/nodes.rs"]
+mod nodes;
 #[path = "world/quotas.rs"]
 mod quotas;
 #[path = "world/scheduling.rs"]
 mod scheduling;
 #[path = "world/stateful.rs"]
 mod stateful;
+#[path = "world/volumes.rs"]
+mod volumes;
 #[path = "world/world.rs"]
 mod world;

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A range of loopback addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct NodeConfig {
     pub pod_range: AddressRange,
     /// Where Services have theirs.
     pub service_range: AddressRange,
+    /// How long Pods wait for the next node if this one is killed; zero ends them with it.
+    pub survival: Duration,
     /// The DNS domain that names of Services end with, usually `cluster.local`.
     pub cluster_domain: String,
 }

@@ -23,7 +23,7 @@ use crate::pod::{Live, LiveContainers};
 use crate::pods::Pods;
 use crate::proxy::{self, Directory};
 use crate::registration;
-use crate::sandbox::{Capabilities, Launcher};
+use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
 use crate::stream::{Destination, Door};
 use crate::tree;
@@ -104,9 +104,8 @@ impl Node {
         if let Some(server) = names::begin(context, stop.clone()).await {
             let _ = context.name_server.set(server);
         }
-        let client = context.config.client.clone();
         tokio::join!(
-            registration::keep_lease(client, node, stop.clone()),
+            registration::keep_lease(&context.config, context.capabilities, node, stop.clone()),
             proxy::run(Arc::clone(context), stop.clone()),
             self.pods.run(stop),
         );
@@ -165,9 +164,11 @@ pub(crate) fn sweep(context: &Context, alive: &HashSet<String>) {
     for path in pods.map(|entry| entry.path()).chain(logs) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let uid = name.rsplit('_').next().unwrap_or(name);
-        if !alive.contains(uid)
-            && let Err(error) = tree::remove(&path)
-        {
+        if alive.contains(uid) {
+            continue;
+        }
+        sandbox::end_below(&path);
+        if let Err(error) = tree::remove(&path) {
             tracing::warn!(%error, path = %path.display(), "what a Pod left was not removed");
         }
     }

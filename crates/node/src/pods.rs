@@ -1,6 +1,7 @@
 //! The Pods of this node: follows the API server's list and keeps a task for each.
 
 use std::collections::{HashMap, HashSet};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
@@ -10,6 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
+use crate::address::PodAddress;
 use crate::context::Context;
 use crate::node::sweep;
 use crate::pod::{Worker, WorkerHandle};
@@ -45,20 +47,17 @@ impl Pods {
         let selector = format!("spec.nodeName={}", self.context.config.name);
         let events = watcher(pods, watcher::Config::default().fields(&selector)).default_backoff();
         let mut events = std::pin::pin!(events);
-        let mut listed = HashSet::new();
+        let mut arriving = Vec::new();
         loop {
             let event = tokio::select! {
                 Some(event) = events.next() => event,
                 () = stop.cancelled() => break,
             };
             match event {
-                Ok(Event::Init) => listed.clear(),
-                Ok(Event::InitApply(pod)) => {
-                    listed.extend(pod.uid());
-                    self.apply(pod, &stop);
-                }
-                Ok(Event::InitDone) => self.settle(&listed),
-                Ok(Event::Apply(pod)) => self.apply(pod, &stop),
+                Ok(Event::Init) => arriving.clear(),
+                Ok(Event::InitApply(pod)) => arriving.push(pod),
+                Ok(Event::InitDone) => self.take_list(std::mem::take(&mut arriving), &stop),
+                Ok(Event::Apply(pod)) => self.apply(pod, None, &stop),
                 Ok(Event::Delete(pod)) => self.delete(&pod),
                 Err(error) => tracing::debug!(%error, "the watch of Pods is being renewed"),
             }
@@ -67,7 +66,23 @@ impl Pods {
         futures::future::join_all(workers.into_values().map(WorkerHandle::finished)).await;
     }
 
-    fn apply(&self, pod: Pod, stop: &CancellationToken) {
+    /// Takes in a full list. Before any Pod gets a new address, those that have one keep it.
+    fn take_list(&self, pods: Vec<Pod>, stop: &CancellationToken) {
+        let listed: HashSet<String> = pods.iter().filter_map(ResourceExt::uid).collect();
+        let kept: Vec<(Pod, Option<PodAddress>)> = pods
+            .into_iter()
+            .map(|pod| {
+                let address = kept_address(&pod).and_then(|address| self.context.addresses.take_again(address));
+                (pod, address)
+            })
+            .collect();
+        for (pod, address) in kept {
+            self.apply(pod, address, stop);
+        }
+        self.settle(&listed);
+    }
+
+    fn apply(&self, pod: Pod, address: Option<PodAddress>, stop: &CancellationToken) {
         let Some(uid) = pod.uid() else { return };
         let mut workers = self.workers.lock().expect("the lock is never held across a panic");
         workers.retain(|_, worker| !worker.is_finished());
@@ -75,7 +90,7 @@ impl Pods {
         match workers.get(&uid) {
             Some(worker) => worker.update(pod),
             None => {
-                workers.insert(uid, Worker::spawn(Arc::clone(&self.context), pod, stop.clone()));
+                workers.insert(uid, Worker::spawn(Arc::clone(&self.context), pod, address, stop.clone()));
             }
         }
     }
@@ -97,4 +112,11 @@ impl Pods {
         let context = Arc::clone(&self.context);
         tokio::task::spawn_blocking(move || sweep(&context, &alive));
     }
+}
+
+/// The address of a Pod that may still run.
+fn kept_address(pod: &Pod) -> Option<Ipv4Addr> {
+    let status = pod.status.as_ref()?;
+    let is_over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
+    status.pod_ip.as_ref().filter(|_| !is_over)?.parse().ok()
 }

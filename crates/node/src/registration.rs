@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::NodeConfig;
@@ -44,9 +44,10 @@ pub(crate) async fn register(config: &NodeConfig, capabilities: Capabilities) ->
     nodes.patch_status(&config.name, &PatchParams::default(), &Patch::Merge(patch)).await
 }
 
-/// Renews the lease until told to stop.
-pub(crate) async fn keep_lease(client: Client, node: Node, stop: CancellationToken) {
-    let leases: Api<Lease> = Api::namespaced(client, LEASE_NAMESPACE);
+/// Renews the lease until told to stop. A node that was taken for dead, as after the machine slept, says that it is not.
+pub(crate) async fn keep_lease(config: &NodeConfig, capabilities: Capabilities, node: Node, stop: CancellationToken) {
+    let leases: Api<Lease> = Api::namespaced(config.client.clone(), LEASE_NAMESPACE);
+    let nodes: Api<Node> = Api::all(config.client.clone());
     let mut ticks = tokio::time::interval(RENEW_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -57,7 +58,17 @@ pub(crate) async fn keep_lease(client: Client, node: Node, stop: CancellationTok
         if let Err(error) = renew(&leases, &node).await {
             tracing::warn!(%error, "the lease of this node was not renewed");
         }
+        let is_given_up =
+            nodes.get_opt(&config.name).await.is_ok_and(|node| node.is_some_and(|node| is_unknown(&node)));
+        if is_given_up && let Err(error) = register(config, capabilities).await {
+            tracing::warn!(%error, "the status of this node was not written");
+        }
     }
+}
+
+fn is_unknown(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "Unknown")
 }
 
 async fn renew(leases: &Api<Lease>, node: &Node) -> kube::Result<()> {

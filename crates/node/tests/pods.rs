@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod, Service};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Client, ResourceExt};
@@ -28,6 +29,7 @@ const TESTS: &[Test] = &[
     ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
     ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
     ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
+    ("a_stateful_set_keeps_its_data", || Box::pin(kept_data())),
     ("a_killed_cluster_leaves_nothing_and_starts_its_pods_anew", || Box::pin(killed_cluster())),
 ];
 
@@ -306,6 +308,47 @@ async fn deleted() {
         await_condition(pods.clone(), "p", |pod: Option<&Pod>| pod.is_none()).await.unwrap();
         assert!(processes(&word).is_empty());
         assert!(!directory.join("node/pods").join(pod.uid().unwrap()).exists());
+    })
+    .await;
+}
+
+async fn kept_data() {
+    on_cluster(async |client, directory| {
+        let sets: Api<StatefulSet> = Api::default_namespaced(client.clone());
+        let pods: Api<Pod> = Api::default_namespaced(client.clone());
+        let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(client);
+        let pod = shell("x", "echo run >> /data/runs; sleep 1000");
+        let mut template = json!({"metadata": {"labels": {"app": "db"}}, "spec": pod["spec"]});
+        let container = &mut template["spec"]["containers"][0];
+        container["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+        container["readinessProbe"] =
+            json!({"exec": {"command": ["/bin/sh", "-c", "test -s /data/runs"]}, "periodSeconds": 1});
+        let set = json!({"metadata": {"name": "db"}, "spec": {"serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}}, "template": template,
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Mi"}}}}]}});
+        sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
+        let first = until(&pods, "db-0", |status| status.ready).await;
+        let claim = claims.get("data-db-0").await.unwrap();
+        assert_eq!(claim.status.unwrap().phase.as_deref(), Some("Bound"));
+        pods.delete("db-0", &DeleteParams::default().grace_period(0)).await.unwrap();
+        let is_next = |pod: Option<&Pod>| {
+            let ready =
+                pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first().map(|one| one.ready));
+            pod.is_some_and(|pod| pod.uid() != first.uid()) && ready == Some(true)
+        };
+        await_condition(pods.clone(), "db-0", is_next).await.unwrap();
+        let volumes = directory.join("volumes");
+        let volume = std::fs::read_dir(&volumes).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(std::fs::read_to_string(volume.join("runs")).unwrap(), "run\nrun\n");
+
+        sets.delete("db", &DeleteParams::foreground()).await.unwrap();
+        await_condition(pods, "db-0", |pod: Option<&Pod>| pod.is_none()).await.unwrap();
+        claims.delete("data-db-0", &DeleteParams::default()).await.unwrap();
+        await_condition(claims, "data-db-0", |claim: Option<&PersistentVolumeClaim>| claim.is_none()).await.unwrap();
+        while std::fs::read_dir(&volumes).unwrap().next().is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     })
     .await;
 }

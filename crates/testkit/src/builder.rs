@@ -11,11 +11,12 @@ use crate::{TestClock, TestCluster};
 pub struct Builder {
     controllers: Set,
     clock: TestClock,
+    nodes: usize,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { controllers: Set::gc(), clock: TestClock::default() }
+        Self { controllers: Set::gc(), clock: TestClock::default(), nodes: 1 }
     }
 }
 
@@ -45,6 +46,11 @@ impl Builder {
         Self { controllers: self.controllers.without(controller), ..self }
     }
 
+    /// How many nodes only seem to run Pods, with `Workloads`: `fake-node-0` and so on. One, if not said otherwise.
+    pub fn nodes(self, count: usize) -> Self {
+        Self { nodes: count, ..self }
+    }
+
     /// Takes the time from `clock`.
     pub fn clock(self, clock: TestClock) -> Self {
         Self { clock, ..self }
@@ -58,6 +64,7 @@ impl Builder {
         let config = ClusterConfig {
             controllers: Some(self.controllers),
             clock: self.clock.clock(),
+            fake_nodes: self.nodes,
             ..ClusterConfig::in_memory(Profile::Bare)
         };
         match Cluster::start(config).await {

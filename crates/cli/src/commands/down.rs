@@ -24,7 +24,10 @@ pub(crate) async fn run(options: &DownOptions, target: &Target) -> Result<(), Fa
     }
     match windlass_cluster::holder(&dir) {
         Some(pid) => stop(pid, &dir).await?,
-        None => say!("not running"),
+        None => match windlass_cluster::end_survivors(&dir) {
+            0 => say!("not running"),
+            ended => say!("not running; ended {ended} containers that a killed cluster had left"),
+        },
     }
     if options.purge {
         purge(&dir)?;
@@ -50,7 +53,7 @@ async fn stop(pid: u32, dir: &Path) -> Result<(), Failure> {
     while windlass_cluster::holder(dir).is_some() {
         if tokio::time::Instant::now() > deadline {
             return Err(Failure::timed_out(format!("process {pid} has not ended yet")).advice(format!(
-                "its Pods may need long to end; `kill -9 {pid}` ends all of it at once, no data is lost"
+                "its Pods may need long to end; `kill -9 {pid}` and `windlass down` end all of it at once, no data is lost"
             )));
         }
         tokio::time::sleep(STOP_POLL).await;

@@ -2,16 +2,21 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_cluster::{AuditConfig, Cluster, ClusterConfig, Listen, Profile};
+use windlass_controllers::FAKE_NODES_MAX;
 
 use super::apply::{Applied, Mode, apply_all};
 use crate::arguments::{ProfileName, ServeOptions, Target};
 use crate::connection::dir;
 use crate::failure::Failure;
 use crate::operators;
+
+/// How long Pods wait for the next start of a cluster that was killed.
+const SURVIVAL: Duration = Duration::from_secs(300);
 
 /// A cluster that serves, and the operators that were put on it.
 pub(crate) struct Serving {
@@ -37,11 +42,14 @@ pub(crate) async fn run(options: ServeOptions, target: &Target) -> Result<(), Fa
 
 /// Starts the cluster and installs the operators.
 pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving, Failure> {
+    check_nodes(options)?;
     let config = ClusterConfig {
         dir: Some(dir.to_path_buf()),
         profile: profile(options.profile),
+        fake_nodes: options.nodes,
         listen: Listen::Port(options.port),
         audit: options.audit_log.clone().map(|log| AuditConfig { log, policy: options.audit_policy.clone() }),
+        survival: SURVIVAL,
         ..ClusterConfig::default()
     };
     let cluster = Cluster::start(config).await.map_err(|error| Failure::new(error.to_string()))?;
@@ -66,6 +74,17 @@ async fn install(options: &ServeOptions, cluster: &Cluster) -> Result<Vec<Applie
     let applied = apply_all(&cluster.client(), operators::NAMESPACE, &manifests, mode).await?;
     let applied: Vec<Applied> = applied.into_iter().collect::<Result<_, _>>()?;
     Ok(applied.into_iter().filter(|object| object.resource.kind == "Deployment").collect())
+}
+
+/// Only pretended nodes can be many.
+fn check_nodes(options: &ServeOptions) -> Result<(), Failure> {
+    if options.nodes != 1 && options.profile != ProfileName::Workloads {
+        return Err(Failure::new("--nodes is for nodes that pretend").advice("add --profile workloads"));
+    }
+    match options.nodes {
+        1..=FAKE_NODES_MAX => Ok(()),
+        nodes => Err(Failure::new(format!("--nodes {nodes}: choose 1 to {FAKE_NODES_MAX}"))),
+    }
 }
 
 fn profile(name: ProfileName) -> Profile {

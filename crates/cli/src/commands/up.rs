@@ -90,6 +90,8 @@ async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
         "serve",
         "--profile",
         options.serve.profile.word(),
+        "--nodes",
+        &options.serve.nodes.to_string(),
         "--port",
         &options.serve.port.to_string(),
     ]);

@@ -8,8 +8,19 @@ use kube::ResourceExt;
 use super::schedule::Schedule;
 use crate::owners;
 
-/// Missed moments beyond this are not counted; the last one before now is all that matters.
+/// More missed moments than this are told: something is wrong with the clock or with the controller.
 const MISSED_MAX: usize = 100;
+
+/// How far back the last moment is looked for, step by step: a schedule has few moments in a span that follows an empty
+/// one, however many it has in all.
+const SPANS: [SignedDuration; 6] = [
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(24),
+    SignedDuration::from_hours(24 * 31),
+    SignedDuration::from_hours(24 * 366),
+    SignedDuration::from_hours(24 * 366 * 4),
+    SignedDuration::from_hours(24 * 366 * 9),
+];
 
 /// What the schedule says now.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,6 +29,8 @@ pub(crate) struct Due {
     pub(crate) now: Option<Timestamp>,
     /// The next one.
     pub(crate) next: Option<Timestamp>,
+    /// Whether very many were missed.
+    pub(crate) many_missed: bool,
 }
 
 /// The last unserved moment that is not too late, and the next one.
@@ -28,18 +41,18 @@ pub(crate) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Due {
     if let Some(earliest) = deadline.and_then(|seconds| now.checked_sub(SignedDuration::from_secs(seconds)).ok()) {
         since = since.max(earliest);
     }
-    let mut missed = None;
-    let mut count = 0;
-    while let Some(moment) = schedule.next(since).filter(|moment| *moment <= now) {
-        missed = Some(moment);
-        since = moment;
-        count += 1;
-        if count == MISSED_MAX {
-            // After a long pause: go to the last hour directly.
-            since = since.max(now.checked_sub(SignedDuration::from_hours(1)).unwrap_or(since));
-        }
-    }
-    Due { now: missed, next: schedule.next(now) }
+    let missed = between(schedule, since, now).take(MISSED_MAX + 1).count();
+    let last = SPANS.iter().find_map(|span| {
+        let from = now.checked_sub(*span).map_or(since, |from| from.max(since));
+        between(schedule, from, now).last()
+    });
+    Due { now: last, next: schedule.next(now), many_missed: missed > MISSED_MAX }
+}
+
+/// The moments after `since` up to `now`.
+fn between(schedule: &Schedule, since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+    let next = move |moment: &Timestamp| schedule.next(*moment).filter(|moment| *moment <= now);
+    std::iter::successors(next(&since), next)
 }
 
 /// The Job for a moment. Its name follows from the moment, so that it cannot be made twice.
@@ -109,5 +122,21 @@ mod tests {
         check(&day("00:00:00"), None, &day("00:35:00"), &day("00:30:00"), &day("00:40:00"));
         check(&day("00:00:00"), Some(60), &day("00:35:00"), "", &day("00:40:00"));
         check(&day("00:00:00"), None, "2027-01-01T00:05:00Z", "2027-01-01T00:00:00Z", "2027-01-01T00:10:00Z");
+    }
+
+    #[test]
+    fn the_last_of_very_many_missed_moments_counts_and_they_are_told() {
+        let check = |schedule: &str, now: &str, expect: (&str, bool)| {
+            let cron: CronJob = serde_json::from_value(json!({
+                "metadata": {"name": "c", "creationTimestamp": "2020-01-01T00:00:00Z"},
+                "spec": {"schedule": "", "jobTemplate": {}}}))
+            .unwrap();
+            let due = due(&cron, &Schedule::parse(schedule, None).unwrap(), now.parse().unwrap());
+            assert_eq!((due.now.unwrap().to_string().as_str(), due.many_missed), expect, "{schedule}");
+        };
+        check("0 3 * * *", "2026-06-01T20:00:00Z", ("2026-06-01T03:00:00Z", true));
+        check("0 0 1 1 *", "2026-06-01T20:00:00Z", ("2026-01-01T00:00:00Z", false));
+        check("* * * * *", "2026-06-01T20:00:30Z", ("2026-06-01T20:00:00Z", true));
+        check("0 0 29 2 *", "2026-06-01T20:00:00Z", ("2024-02-29T00:00:00Z", false));
     }
 }

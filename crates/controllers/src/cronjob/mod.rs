@@ -46,6 +46,11 @@ impl Reconcile for CronJobs {
             })?;
             let due = decide::due(&cron, &schedule, now);
             next = due.next;
+            if due.many_missed {
+                let text =
+                    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+                self.actor.tell(&*cron, Event::warning("TooManyMissedTimes", text));
+            }
             if let Some(moment) = due.now {
                 served = self.serve(&cron, moment).await?;
             }

@@ -1,134 +1,183 @@
-//! What a node that runs nothing says about itself and its Pods.
+//! What a node that runs nothing says about its Pods.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, HostIP, Node,
-    NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo, Pod, PodCondition, PodIP, PodStatus,
+    Container, ContainerState, ContainerStateRunning, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec,
+    PodStatus,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::{owners, pods};
+use super::container::{self, Moment, Restart};
+use super::rule::{self, Rule, RuleError};
+use crate::pods;
 
-/// The longest sleep, for those who say "forever".
-const SLEEP_SECONDS_MAX: i64 = 365 * 24 * 3600;
-
-/// The address of the node itself.
-const NODE_ADDRESS: &str = "10.244.0.1";
-
-/// The node, before it has a status.
-pub(crate) fn node(name: &str) -> Node {
-    let labels =
-        [("kubernetes.io/hostname", name), ("kubernetes.io/os", "linux"), ("kubernetes.io/arch", architecture())];
-    let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
-    Node { metadata, ..Node::default() }
+/// A Pod at a moment: its status, and when it will be another one.
+#[derive(Debug)]
+pub(super) struct Outlook {
+    pub(super) status: PodStatus,
+    pub(super) next: Option<Timestamp>,
+    /// What its annotations have that cannot be understood.
+    pub(super) error: Option<RuleError>,
 }
 
-/// A healthy node with room for everything.
-pub(crate) fn node_status(before: Option<&NodeStatus>, now: Timestamp) -> NodeStatus {
-    let resources = [("cpu", "1000"), ("memory", "1Ti"), ("ephemeral-storage", "1Ti"), ("pods", "10000")];
-    let resources = resources.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
-    let mut status = before.cloned().unwrap_or_default();
-    status.capacity = Some(resources.clone().into());
-    status.allocatable = Some(resources.into());
-    status.addresses = Some(vec![NodeAddress { type_: "InternalIP".to_owned(), address: NODE_ADDRESS.to_owned() }]);
-    status.daemon_endpoints.get_or_insert_with(NodeDaemonEndpoints::default);
-    status.node_info = Some(NodeSystemInfo {
-        architecture: architecture().to_owned(),
-        operating_system: "linux".to_owned(),
-        kubelet_version: "v1.36.3".to_owned(),
-        container_runtime_version: "fake://1".to_owned(),
-        ..NodeSystemInfo::default()
-    });
-    let conditions = status.conditions.get_or_insert_default();
-    if !conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True") {
-        conditions.retain(|condition| condition.type_ != "Ready");
-        conditions.push(NodeCondition {
-            type_: "Ready".to_owned(),
-            status: "True".to_owned(),
-            reason: Some("FakeNodeReady".to_owned()),
-            message: Some("this node runs no processes".to_owned()),
-            last_heartbeat_time: Some(Time(now)),
-            last_transition_time: Some(Time(now)),
-        });
-    }
-    status
-}
-
-/// When a Pod of a Job has done its work: at once, or after the time that its command sleeps.
-pub(crate) fn end(pod: &Pod, now: Timestamp) -> Option<Timestamp> {
-    owners::controller(&pod.metadata).filter(|owner| owner.kind == "Job")?;
-    let started = started(pod, now);
-    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let slept = containers.map(sleep).max().unwrap_or_default();
-    started.checked_add(slept).ok()
-}
-
-/// When a Pod has been active for as long as it may be.
-pub(crate) fn deadline(pod: &Pod, now: Timestamp) -> Option<Timestamp> {
-    let seconds = pod.spec.as_ref()?.active_deadline_seconds?;
-    started(pod, now).checked_add(SignedDuration::from_secs(seconds)).ok()
-}
-
-fn started(pod: &Pod, now: Timestamp) -> Timestamp {
-    pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |started| started.0)
-}
-
-/// How long the command of a container sleeps, if that is what it does.
-fn sleep(container: &Container) -> SignedDuration {
-    let words = container.command.iter().chain(&container.args).flatten();
-    let mut words = words.flat_map(|word| word.split([' ', ';', '&'])).skip_while(|word| *word != "sleep").skip(1);
-    let Some(time) = words.next() else { return SignedDuration::ZERO };
-    let seconds = time.strip_suffix('s').unwrap_or(time).parse().ok().filter(|seconds: &i64| *seconds >= 0);
-    SignedDuration::from_secs(seconds.unwrap_or(SLEEP_SECONDS_MAX).min(SLEEP_SECONDS_MAX))
-}
-
-/// The status of a Pod: running and ready; a Pod of a Job ends.
-pub(crate) fn pod_status(pod: &Pod, address: impl FnOnce() -> String, now: Timestamp) -> PodStatus {
+/// The status of a Pod on the node with this address, by the rules of its containers.
+pub(super) fn outlook(pod: &Pod, host: &str, address: impl FnOnce() -> String, now: Timestamp) -> Outlook {
     let before = pod.status.clone().unwrap_or_default();
     if pods::is_finished(pod) {
-        return before;
+        return Outlook { status: before, next: None, error: None };
     }
-    if deadline(pod, now).is_some_and(|deadline| deadline <= now) {
-        return PodStatus {
-            phase: Some("Failed".to_owned()),
-            reason: Some("DeadlineExceeded".to_owned()),
-            message: Some("Pod was active on the node longer than the specified deadline".to_owned()),
-            ..before
-        };
+    let begin = before.start_time.as_ref().map_or(now, |time| time.0);
+    let deadline = deadline(pod, begin);
+    if deadline.is_some_and(|deadline| deadline <= now) {
+        return Outlook { status: overdue(before), next: None, error: None };
     }
-    let done = end(pod, now).is_some_and(|end| end <= now);
-    let address = before.pod_ip.clone().filter(|address| !address.is_empty()).unwrap_or_else(address);
-    let spec = pod.spec.as_ref();
-    let started = before.start_time.clone().unwrap_or(Time(now));
-    let state = |container: &Container| container_status(container, &before, done, &started);
-    let containers = spec.map(|spec| spec.containers.iter().map(state).collect());
-    let gates_open = spec.and_then(|spec| spec.readiness_gates.as_ref()).is_none_or(|gates| {
-        gates.iter().all(|gate| pods::condition(pod, &gate.condition_type).is_some_and(|known| known.status == "True"))
-    });
+    let spec = pod.spec.clone().unwrap_or_default();
+    let (moments, error) = moments(pod, &spec, begin, now);
+    let next = moments.iter().filter_map(|moment| moment.next).chain(deadline).min();
+    let containers: Vec<ContainerStatus> = moments.into_iter().map(|moment| moment.status).collect();
+    let phase = phase(&containers, Restart::of(spec.restart_policy.as_deref()));
+    let is_over = matches!(phase, "Succeeded" | "Failed");
+    let has_begun = phase != "Pending";
+    let known = before.pod_ip.clone().filter(|address| !address.is_empty());
+    let own = || if spec.host_network == Some(true) { host.to_owned() } else { address() };
+    let address = known.unwrap_or_else(own);
+    let ready = has_begun && containers.iter().all(|container| container.ready);
     let mut status = PodStatus {
-        phase: Some(if done { "Succeeded" } else { "Running" }.to_owned()),
-        host_ip: Some(NODE_ADDRESS.to_owned()),
-        host_ips: Some(vec![HostIP { ip: NODE_ADDRESS.to_owned() }]),
+        phase: Some(phase.to_owned()),
+        host_ip: Some(host.to_owned()),
+        host_ips: Some(vec![HostIP { ip: host.to_owned() }]),
         pod_ip: Some(address.clone()),
         pod_ips: Some(vec![PodIP { ip: address }]),
-        start_time: Some(started),
-        container_statuses: containers,
+        start_time: Some(Time(begin)),
+        init_container_statuses: init_statuses(&spec, &before, (has_begun, is_over), begin),
+        container_statuses: Some(containers),
         observed_generation: pod.metadata.generation,
         ..before
     };
     let conditions = [
-        ("PodReadyToStartContainers", !done),
+        ("PodReadyToStartContainers", !is_over),
         ("Initialized", true),
-        ("ContainersReady", !done),
-        ("Ready", !done && gates_open),
+        ("ContainersReady", ready),
+        ("Ready", ready && gates_are_open(pod, &spec)),
         ("PodScheduled", true),
     ];
     for (type_, holds) in conditions {
         set(status.conditions.get_or_insert_default(), type_, holds, now);
     }
+    Outlook { status, next: next.filter(|_| !is_over), error }
+}
+
+/// The status of a Pod whose containers were stopped.
+pub(super) fn stopped(pod: &Pod, now: Timestamp) -> PodStatus {
+    let before = pod.status.clone().unwrap_or_default();
+    if pods::is_finished(pod) {
+        return before;
+    }
+    let stop = |list: Option<Vec<ContainerStatus>>| {
+        list.map(|list| list.iter().map(|status| container::stop(status, now)).collect::<Vec<_>>())
+    };
+    let containers = stop(before.container_statuses.clone());
+    let failed = containers.iter().flatten().any(|status| container::exit_code(status) != Some(0));
+    let mut status = PodStatus {
+        phase: Some(if failed { "Failed" } else { "Succeeded" }.to_owned()),
+        container_statuses: containers,
+        init_container_statuses: stop(before.init_container_statuses.clone()),
+        ..before
+    };
+    for type_ in ["ContainersReady", "Ready"] {
+        set(status.conditions.get_or_insert_default(), type_, false, now);
+    }
     status
+}
+
+/// When the containers of a leaving Pod have stopped: after the time they need, at most that which they are given.
+pub(super) fn stops_at(pod: &Pod, now: Timestamp) -> Timestamp {
+    let Some(end) = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0) else { return now };
+    let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    let needed = rule::stop(pod).unwrap_or_default();
+    end.checked_sub(grace).and_then(|asked| asked.checked_add(needed.min(grace))).unwrap_or(now)
+}
+
+/// When a Pod has been active for as long as it may be.
+fn deadline(pod: &Pod, begin: Timestamp) -> Option<Timestamp> {
+    let seconds = pod.spec.as_ref()?.active_deadline_seconds?;
+    begin.checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+fn overdue(before: PodStatus) -> PodStatus {
+    PodStatus {
+        phase: Some("Failed".to_owned()),
+        reason: Some("DeadlineExceeded".to_owned()),
+        message: Some("Pod was active on the node longer than the specified deadline".to_owned()),
+        ..before
+    }
+}
+
+fn moments(pod: &Pod, spec: &PodSpec, begin: Timestamp, now: Timestamp) -> (Vec<Moment>, Option<RuleError>) {
+    let restart = Restart::of(spec.restart_policy.as_deref());
+    let mut error = None;
+    let known = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let follow = |container: &Container| {
+        let known = known.clone().find(|known| known.name == container.name);
+        let rule = rule::of(pod, container).unwrap_or_else(|wrong| {
+            error.get_or_insert(wrong);
+            Rule { ready: Some(SignedDuration::ZERO), ..Rule::default() }
+        });
+        container::follow(container, known, (&rule, restart), begin, now)
+    };
+    (spec.containers.iter().map(follow).collect(), error)
+}
+
+fn phase(containers: &[ContainerStatus], restart: Restart) -> &'static str {
+    let never_ran = |status: &ContainerStatus| {
+        let state = |of: &Option<ContainerState>| {
+            of.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+        };
+        !state(&status.state) && !state(&status.last_state)
+    };
+    let codes: Vec<i32> = containers.iter().filter_map(container::exit_code).collect();
+    if containers.iter().any(never_ran) {
+        "Pending"
+    } else if restart == Restart::Always || codes.len() < containers.len() || containers.is_empty() {
+        "Running"
+    } else if codes.iter().all(|code| *code == 0) {
+        "Succeeded"
+    } else {
+        "Failed"
+    }
+}
+
+/// Init containers have done their work when the others start; those that stay run as long as the Pod.
+fn init_statuses(
+    spec: &PodSpec,
+    before: &PodStatus,
+    (has_begun, is_over): (bool, bool),
+    begin: Timestamp,
+) -> Option<Vec<ContainerStatus>> {
+    let status = |container: &Container| {
+        let stays = container.restart_policy.as_deref() == Some("Always") && !is_over;
+        let known = before.init_container_statuses.iter().flatten().find(|known| known.name == container.name);
+        let image = container.image.clone().unwrap_or_default();
+        let running = ContainerState {
+            running: Some(ContainerStateRunning { started_at: Some(Time(begin)) }),
+            ..ContainerState::default()
+        };
+        ContainerStatus {
+            name: container.name.clone(),
+            image_id: format!("fake://{image}"),
+            image,
+            ready: has_begun || !stays,
+            started: Some(stays),
+            state: Some(if stays { running } else { container::terminated(0, begin, begin) }),
+            ..known.cloned().unwrap_or_default()
+        }
+    };
+    spec.init_containers.as_ref().map(|list| list.iter().map(status).collect())
+}
+
+fn gates_are_open(pod: &Pod, spec: &PodSpec) -> bool {
+    let is_open = |type_: &str| pods::condition(pod, type_).is_some_and(|known| known.status == "True");
+    spec.readiness_gates.iter().flatten().all(|gate| is_open(&gate.condition_type))
 }
 
 fn set(conditions: &mut Vec<PodCondition>, type_: &str, holds: bool, now: Timestamp) {
@@ -151,101 +200,86 @@ fn set(conditions: &mut Vec<PodCondition>, type_: &str, holds: bool, now: Timest
     }
 }
 
-fn container_status(container: &Container, before: &PodStatus, done: bool, started: &Time) -> ContainerStatus {
-    let known = before.container_statuses.iter().flatten().find(|known| known.name == container.name);
-    let running = || ContainerState {
-        running: Some(ContainerStateRunning { started_at: Some(started.clone()) }),
-        ..ContainerState::default()
-    };
-    let terminated = || ContainerState {
-        terminated: Some(ContainerStateTerminated {
-            exit_code: 0,
-            reason: Some("Completed".to_owned()),
-            started_at: Some(started.clone()),
-            finished_at: Some(started.clone()),
-            ..ContainerStateTerminated::default()
-        }),
-        ..ContainerState::default()
-    };
-    let image = container.image.clone().unwrap_or_default();
-    ContainerStatus {
-        name: container.name.clone(),
-        image_id: format!("fake://{image}"),
-        image,
-        ready: !done,
-        started: Some(!done),
-        state: Some(if done { terminated() } else { running() }),
-        ..known.cloned().unwrap_or_default()
-    }
-}
-
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    const HOST: &str = "10.245.0.1";
+
+    fn pod(annotations: Value, spec: Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "p", "annotations": annotations}, "spec": spec})).unwrap()
+    }
+
+    fn at(pod: &Pod, seconds: i64) -> Outlook {
+        outlook(pod, HOST, || "10.244.0.2".to_owned(), Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds))
+    }
+
     #[test]
     fn pods_run_at_once_and_stay_as_they_are() {
-        let mut pod: Pod =
-            serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}))
-                .unwrap();
-        let status = pod_status(&pod, || "10.244.0.2".to_owned(), Timestamp::UNIX_EPOCH);
+        let mut pod = pod(json!({}), json!({"containers": [{"name": "c"}]}));
+        let status = at(&pod, 0).status;
         assert_eq!((status.phase.as_deref(), status.pod_ip.as_deref()), (Some("Running"), Some("10.244.0.2")));
         pod.status = Some(status.clone());
         assert!(pods::is_ready(&pod));
-        assert_eq!(pod_status(&pod, || unreachable!("it has one"), Timestamp::now()), status);
+        let later = outlook(&pod, HOST, || unreachable!("it has one"), Timestamp::now());
+        assert_eq!((later.status, later.next), (status, None));
     }
 
     #[test]
     fn a_pod_that_is_active_for_too_long_fails() {
-        let mut pod: Pod =
-            serde_json::from_value(json!({"spec": {"containers": [], "activeDeadlineSeconds": 5}})).unwrap();
-        let begin = Timestamp::UNIX_EPOCH;
-        pod.status = Some(pod_status(&pod, String::new, begin));
-        let at = |seconds| pod_status(&pod, String::new, begin + SignedDuration::from_secs(seconds));
-        assert_eq!(at(4).phase.as_deref(), Some("Running"));
-        let status = at(5);
+        let mut pod = pod(json!({}), json!({"containers": [], "activeDeadlineSeconds": 5}));
+        pod.status = Some(at(&pod, 0).status);
+        assert_eq!(at(&pod, 4).status.phase.as_deref(), Some("Running"));
+        let status = at(&pod, 5).status;
         assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
     }
 
     #[test]
     fn a_closed_gate_keeps_a_pod_from_being_ready() {
-        let mut pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"},
-            "spec": {"containers": [], "readinessGates": [{"conditionType": "example.com/gate"}]}}))
-        .unwrap();
-        pod.status = Some(pod_status(&pod, String::new, Timestamp::now()));
+        let mut pod =
+            pod(json!({}), json!({"containers": [], "readinessGates": [{"conditionType": "example.com/gate"}]}));
+        pod.status = Some(at(&pod, 0).status);
         assert!(!pods::is_ready(&pod));
     }
 
     #[test]
-    fn a_pod_of_a_job_ends_when_its_sleep_is_over() {
-        let pod = |command: &[&str], owner: &str| -> Pod {
-            serde_json::from_value(json!({
-                "metadata": {"name": "p", "ownerReferences": [
-                    {"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u", "controller": true}]},
-                "spec": {"containers": [{"name": "c", "command": command}]},
-            }))
-            .unwrap()
+    fn a_pod_ends_as_its_containers_do() {
+        let check = |code: &str, policy: &str, phase: &str| {
+            let containers = json!([{"name": "a"}, {"name": "b"}]);
+            let annotations = json!({"windlass.dev/fake-exit-code": "0", "windlass.dev/fake-exit-code.b": code});
+            let pod = pod(annotations, json!({"restartPolicy": policy, "containers": containers}));
+            assert_eq!(at(&pod, 0).status.phase.as_deref(), Some(phase), "{code} {policy}");
         };
-        let seconds = |command: &[&str]| {
-            let end = end(&pod(command, "Job"), Timestamp::UNIX_EPOCH).unwrap();
-            end.duration_since(Timestamp::UNIX_EPOCH).as_secs()
+        check("0", "Never", "Succeeded");
+        check("1", "Never", "Failed");
+        check("1", "OnFailure", "Running");
+        check("0", "Always", "Running");
+    }
+
+    #[test]
+    fn a_pod_stops_when_its_containers_have_and_not_later_than_it_may() {
+        let check = |needed: &str, expect: i64| {
+            let mut pod =
+                pod(json!({"windlass.dev/fake-stop-seconds": needed}), json!({"containers": [{"name": "c"}]}));
+            pod.status = Some(at(&pod, 0).status);
+            pod.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(130)));
+            pod.metadata.deletion_grace_period_seconds = Some(30);
+            let end = stops_at(&pod, Timestamp::UNIX_EPOCH);
+            assert_eq!(end.as_second(), expect);
+            assert_eq!(stopped(&pod, end).phase.as_deref(), Some("Failed"));
         };
-        assert_eq!(seconds(&["/bin/true"]), 0);
-        assert_eq!(seconds(&["sleep", "300"]), 300);
-        assert_eq!(seconds(&["sh", "-c", "sleep 5s; exit 0"]), 5);
-        assert_eq!(seconds(&["sleep", "infinity"]), SLEEP_SECONDS_MAX);
-        assert_eq!(end(&pod(&["sleep", "300"], "ReplicaSet"), Timestamp::UNIX_EPOCH), None);
-        let status = |now| pod_status(&pod(&["sleep", "300"], "Job"), String::new, now).phase;
-        assert_eq!(status(Timestamp::UNIX_EPOCH).as_deref(), Some("Running"));
+        check("0", 100);
+        check("12", 112);
+        check("3600", 130);
+    }
+
+    #[test]
+    fn an_annotation_that_cannot_be_understood_is_told() {
+        let pod = pod(json!({"windlass.dev/fake-run-seconds": "soon"}), json!({"containers": [{"name": "c"}]}));
+        let outlook = at(&pod, 0);
+        assert_eq!(outlook.status.phase.as_deref(), Some("Running"));
+        assert!(outlook.error.unwrap().to_string().contains("soon"));
     }
 }

@@ -4,8 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::indexes::{self, Indexes};
-use super::pod::{self, Fate};
+use super::indexes::Indexes;
+use super::tally::{Tally, count};
+use super::{per_index, pod, success};
 use crate::pods;
 
 /// The wait after the first failure; it doubles with each one in a row.
@@ -17,22 +18,20 @@ const BURST_MAX: usize = 500;
 
 /// How a Job ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Complete,
-    Failed { reason: &'static str, message: String },
+pub(crate) struct End {
+    pub(crate) succeeded: bool,
+    pub(crate) reason: String,
+    pub(crate) message: String,
 }
 
-/// Pods of the Job, sorted by fate, and what was counted so far.
-pub(crate) struct Tally<'a> {
-    pub(crate) active: Vec<&'a Pod>,
-    pub(crate) ready: usize,
-    /// Leaving, and not at their end.
-    pub(crate) terminating: usize,
-    pub(crate) succeeded: i32,
-    pub(crate) failed: i32,
-    pub(crate) completed_indexes: Indexes,
-    /// Ends in a row without a success, and the last of them.
-    failures_in_a_row: (u32, Option<Timestamp>),
+impl End {
+    fn failed(reason: &str, message: impl Into<String>) -> Self {
+        Self { succeeded: false, reason: reason.to_owned(), message: message.into() }
+    }
+
+    fn complete(reason: &str, message: impl Into<String>) -> Self {
+        Self { succeeded: true, reason: reason.to_owned(), message: message.into() }
+    }
 }
 
 /// What to do about the Pods.
@@ -45,62 +44,41 @@ pub(crate) enum Change<'a> {
     Wait(Timestamp),
 }
 
-/// Counts: ended Pods that are still tracked, on top of those that the status holds.
-pub(crate) fn tally<'a>(job: &Job, owned: &[&'a Pod]) -> Tally<'a> {
-    let status = job.status.clone().unwrap_or_default();
-    let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
-    let pending = |list: &Option<Vec<String>>| list.as_ref().map_or(0, |list| count(list.len()));
-    let mut tally = Tally {
-        active: vec![],
-        ready: 0,
-        terminating: 0,
-        succeeded: status.succeeded.unwrap_or(0) + pending(&uncounted.succeeded),
-        failed: status.failed.unwrap_or(0) + pending(&uncounted.failed),
-        completed_indexes: indexes::parse(status.completed_indexes.as_deref().unwrap_or_default()),
-        failures_in_a_row: failures_in_a_row(job, owned),
-    };
-    let listed =
-        |list: &Option<Vec<String>>, pod: &Pod| list.iter().flatten().any(|uid| Some(uid) == pod.metadata.uid.as_ref());
-    for pod in owned.iter().copied() {
-        let fresh = pod::is_tracked(pod) && !listed(&uncounted.succeeded, pod) && !listed(&uncounted.failed, pod);
-        match pod::fate(job, pod) {
-            Fate::Active => {
-                tally.ready += usize::from(pods::is_ready(pod));
-                tally.terminating += usize::from(pods::is_terminating(pod));
-                tally.active.push(pod);
-            }
-            Fate::Succeeded => {
-                tally.succeeded += i32::from(fresh);
-                tally.completed_indexes.extend(pod::index(pod));
-            }
-            Fate::Failed => {
-                tally.failed += i32::from(fresh);
-                tally.terminating += usize::from(pods::is_terminating(pod) && !pods::is_finished(pod));
-            }
-        }
-    }
-    if pod::is_indexed(job) {
-        tally.succeeded = count(tally.completed_indexes.len());
-    }
-    tally
-}
-
 /// Whether the Job is over, by success or by failure.
 pub(crate) fn end(job: &Job, tally: &Tally<'_>, now: Timestamp) -> Option<End> {
     let spec = job.spec.as_ref()?;
-    let failed = |reason, message: &str| Some(End::Failed { reason, message: message.to_owned() });
-    let limit = spec.backoff_limit.unwrap_or(6);
+    if let Some(why) = &tally.fatal {
+        return Some(End::failed("PodFailurePolicy", why));
+    }
+    let limit = spec.backoff_limit.unwrap_or(if spec.backoff_limit_per_index.is_some() { i32::MAX } else { 6 });
     if tally.failed > limit || restarts_exceed(spec, tally, limit) {
-        return failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+        return Some(End::failed("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
     }
     if deadline(job).is_some_and(|deadline| deadline <= now) {
-        return failed("DeadlineExceeded", "Job was active longer than specified deadline");
+        return Some(End::failed("DeadlineExceeded", "Job was active longer than specified deadline"));
+    }
+    if let Some(end) = failed_indexes(spec, tally) {
+        return Some(end);
+    }
+    if let Some(rule) = success::satisfied(job, &tally.completed_indexes) {
+        return Some(End::complete("SuccessPolicy", format!("Matched rules at index {rule}")));
     }
     let complete = match spec.completions {
         Some(completions) => tally.succeeded >= completions,
         None => tally.succeeded > 0 && tally.active.is_empty(),
     };
-    complete.then_some(End::Complete)
+    complete.then(|| End::complete("CompletionsReached", "Reached expected number of succeeded pods"))
+}
+
+/// Whether too many indexes have failed, or nothing is left to be done but some have.
+fn failed_indexes(spec: &JobSpec, tally: &Tally<'_>) -> Option<End> {
+    let failed = count(tally.failed_indexes.len());
+    if spec.max_failed_indexes.is_some_and(|most| failed > most) {
+        let message = "Job has exceeded the specified maximal number of failed indexes";
+        return Some(End::failed("MaxFailedIndexesExceeded", message));
+    }
+    let is_over = spec.completions.is_some_and(|completions| failed + tally.succeeded >= completions);
+    (failed > 0 && is_over).then(|| End::failed("FailedIndexes", "Job has failed indexes"))
 }
 
 /// When the Job runs out of time; never while it is suspended.
@@ -133,23 +111,41 @@ pub(crate) fn change<'a>(job: &Job, tally: &Tally<'a>, now: Timestamp) -> Change
     if taken == wanted {
         return Change::None;
     }
-    if let Some(until) = backoff_until(tally).filter(|until| *until > now) {
+    let by_index = per_index::limit(job).is_some();
+    if let Some(until) = backoff_until(tally).filter(|until| !by_index && *until > now) {
         return Change::Wait(until);
     }
     let missing = (wanted - taken).min(BURST_MAX);
-    if !pod::is_indexed(job) {
-        return Change::Create(vec![None; missing]);
+    match pod::is_indexed(job) {
+        true => fill(spec, tally, missing, now),
+        false => Change::Create(vec![None; missing]),
     }
+}
+
+/// Pods for the lowest indexes that have none; an index that failed waits by itself.
+fn fill<'a>(spec: &JobSpec, tally: &Tally<'a>, missing: usize, now: Timestamp) -> Change<'a> {
     let busy: Indexes = tally.active.iter().filter_map(|pod| pod::index(pod)).collect();
-    let free = (0..spec.completions.unwrap_or(0))
-        .filter(|index| !busy.contains(index) && !tally.completed_indexes.contains(index));
-    Change::Create(free.take(missing).map(Some).collect())
+    let is_done = |index: &i32| tally.completed_indexes.contains(index) || tally.failed_indexes.contains(index);
+    let open = (0..spec.completions.unwrap_or(0)).filter(|index| !busy.contains(index) && !is_done(index));
+    let wait = |index: i32| {
+        let failures = tally.failures_by_index.get(&index)?;
+        failures.wait_until(backoff).filter(|until| *until > now)
+    };
+    let (waiting, free): (Vec<_>, Vec<_>) =
+        open.map(|index| (index, wait(index))).partition(|(_, wait)| wait.is_some());
+    match waiting.into_iter().filter_map(|(_, wait)| wait).min() {
+        Some(until) if free.is_empty() => Change::Wait(until),
+        _ => Change::Create(free.into_iter().take(missing).map(|(index, _)| Some(index)).collect()),
+    }
 }
 
 fn wanted(spec: &JobSpec, tally: &Tally<'_>, active: usize) -> usize {
     let parallelism = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or(0);
     match spec.completions {
-        Some(completions) => usize::try_from(completions - tally.succeeded).unwrap_or(0).min(parallelism),
+        Some(completions) => {
+            let left = completions - tally.succeeded - count(tally.failed_indexes.len());
+            usize::try_from(left).unwrap_or(0).min(parallelism)
+        }
         // A work queue: after the first success no more are made, and those at work end by themselves.
         None if tally.succeeded > 0 => active.min(parallelism),
         None => parallelism,
@@ -166,36 +162,27 @@ fn restarts_exceed(spec: &JobSpec, tally: &Tally<'_>, limit: i32) -> bool {
     if limit == 0 { restarts > 0 } else { restarts >= limit }
 }
 
-fn failures_in_a_row(job: &Job, owned: &[&Pod]) -> (u32, Option<Timestamp>) {
-    let ended = |fate: Fate| {
-        let pods = owned.iter().filter(move |pod| pod::fate(job, pod) == fate);
-        pods.filter_map(|pod| pod::finished_at(pod).or(pod.metadata.deletion_timestamp.as_ref().map(|time| time.0)))
-    };
-    let last_success = ended(Fate::Succeeded).max();
-    let failures: Vec<Timestamp> = ended(Fate::Failed).filter(|at| Some(*at) > last_success).collect();
-    (u32::try_from(failures.len()).unwrap_or(u32::MAX), failures.into_iter().max())
-}
-
 fn backoff_until(tally: &Tally<'_>) -> Option<Timestamp> {
     let (failures, last) = tally.failures_in_a_row;
-    let factor = 1i32.checked_shl(failures.checked_sub(1)?.min(16))?;
-    let wait = BACKOFF.checked_mul(factor).unwrap_or(BACKOFF_MAX).min(BACKOFF_MAX);
-    last?.checked_add(wait).ok()
+    last?.checked_add(backoff(Some(failures).filter(|failures| *failures > 0)?)).ok()
 }
 
-fn count(number: usize) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
+/// The wait after so many failures in a row.
+fn backoff(failures: u32) -> SignedDuration {
+    let factor = 1i32.checked_shl(failures.saturating_sub(1).min(16)).unwrap_or(i32::MAX);
+    BACKOFF.checked_mul(factor).unwrap_or(BACKOFF_MAX).min(BACKOFF_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::tally::tally;
     use super::*;
 
     const NOW: &str = "2026-01-01T01:00:00Z";
 
-    /// Pods as `name:state[:index]`, state being a(ctive), s(ucceeded), f(ailed just now), o(ld failure), t(erminating).
+    /// Pods as `name:state[:index[:failures before]]`, state being a(ctive), s(ucceeded), f(ailed just now), o(ld failure), t(erminating).
     fn pods(list: &str) -> Vec<Pod> {
         let pod = |text: &str| {
             let parts: Vec<&str> = text.split(':').collect();
@@ -205,7 +192,11 @@ mod tests {
                 "o" => ("Failed", Some("2026-01-01T00:30:00Z")),
                 _ => ("Running", None),
             };
-            let index = parts.get(2).map(|index| json!({"batch.kubernetes.io/job-completion-index": index}));
+            let failures = parts.get(3).copied().unwrap_or("0");
+            let index = parts.get(2).map(|index| {
+                json!({"batch.kubernetes.io/job-completion-index": index,
+                "batch.kubernetes.io/job-index-failure-count": failures})
+            });
             serde_json::from_value(json!({
                 "metadata": {"name": parts[0], "uid": parts[0], "annotations": index, "finalizers": [pod::TRACKING],
                     "deletionTimestamp": (parts[1] == "t").then_some("2026-01-01T00:00:00Z")},
@@ -226,8 +217,7 @@ mod tests {
         let tally = tally(&job, &pods.iter().collect::<Vec<_>>());
         let now = NOW.parse().unwrap();
         let told = match end(&job, &tally, now) {
-            Some(End::Complete) => "complete".to_owned(),
-            Some(End::Failed { reason, .. }) => reason.to_owned(),
+            Some(end) => end.reason,
             None => match change(&job, &tally, now) {
                 Change::None => String::new(),
                 Change::Create(list) => format!(
@@ -251,7 +241,7 @@ mod tests {
         check(five(), "a:a", "+x");
         check(five(), "a:a b:a", "");
         check(five(), "a:s b:s c:s d:s", "+x");
-        check(five(), "a:s b:s c:s d:s e:s", "complete");
+        check(five(), "a:s b:s c:s d:s e:s", "CompletionsReached");
         check(five(), "a:a b:a c:a", "-c");
         check(json!({"completions": 1, "suspend": true}), "a:a", "-a");
         check(json!({"completions": 1, "suspend": true}), "", "");
@@ -262,7 +252,7 @@ mod tests {
         let queue = || json!({"parallelism": 3});
         check(queue(), "", "+x,x,x");
         check(queue(), "a:s b:a c:a", "");
-        check(queue(), "a:s b:s c:s", "complete");
+        check(queue(), "a:s b:s c:s", "CompletionsReached");
     }
 
     #[test]
@@ -286,7 +276,39 @@ mod tests {
         let indexed = || json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed"});
         check(indexed(), "", "+0,1");
         check(indexed(), "a:s:0 b:a:2", "+1");
-        check(indexed(), "a:s:0 b:s:1 c:s:2 d:s:3", "complete");
+        check(indexed(), "a:s:0 b:s:1 c:s:2 d:s:3", "CompletionsReached");
         check(indexed(), "a:s:0 b:s:0", "+1,2");
+    }
+    #[test]
+    fn an_index_fails_by_itself() {
+        let with = |more: Value| {
+            let mut spec =
+                json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimitPerIndex": 1});
+            more.as_object().unwrap().iter().for_each(|(key, value)| spec[key] = value.clone());
+            spec
+        };
+        check(with(json!({})), "a:f:0 b:a:1", "+2");
+        check(with(json!({})), "a:f:0 b:a:1 c:a:2", "wait 10");
+        check(with(json!({})), "a:o:0 b:a:1 c:a:2", "+0");
+        check(with(json!({})), "a:o:0 d:f:0:1 b:a:1 c:a:2", "");
+        check(with(json!({})), "d:f:0:1 b:s:1 c:s:2", "FailedIndexes");
+        check(with(json!({"maxFailedIndexes": 0})), "d:f:0:1 b:a:1", "MaxFailedIndexesExceeded");
+        let policy = |action: &str| {
+            json!({"podFailurePolicy": {"rules": [
+            {"action": action, "onExitCodes": {"operator": "In", "values": [1]}}]}})
+        };
+        check(with(policy("FailIndex")), "a:f:0 b:s:1 c:s:2", "FailedIndexes");
+        check(with(policy("FailJob")), "a:f:0 b:a:1", "PodFailurePolicy");
+        check(with(policy("Ignore")), "a:f:0 b:a:1 c:a:2", "+0");
+    }
+
+    #[test]
+    fn success_can_come_early() {
+        let spec = || {
+            json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed",
+            "successPolicy": {"rules": [{"succeededIndexes": "0"}]}})
+        };
+        check(spec(), "a:a:0 b:s:1", "+2");
+        check(spec(), "a:s:0 b:a:1", "SuccessPolicy");
     }
 }

@@ -5,6 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 use kube::ResourceExt;
 
+use super::per_index::{self, Failures};
 use crate::{pods, template};
 
 /// Keeps a Pod until its end has been counted.
@@ -29,9 +30,10 @@ pub(crate) fn fate(job: &Job, pod: &Pod) -> Fate {
     }
 }
 
-/// Whether a Pod that is leaving is replaced only after its end.
+/// Whether a Pod that is leaving is replaced only after its end. How it ends matters to a failure policy.
 pub(crate) fn replaces_failed_only(job: &Job) -> bool {
-    job.spec.as_ref().and_then(|spec| spec.pod_replacement_policy.as_deref()) == Some("Failed")
+    let Some(spec) = job.spec.as_ref() else { return false };
+    spec.pod_replacement_policy.as_deref() == Some("Failed") || spec.pod_failure_policy.is_some()
 }
 
 /// Whether the Job gives each Pod an index.
@@ -58,8 +60,8 @@ pub(crate) fn finished_at(pod: &Pod) -> Option<Timestamp> {
     ended.max()
 }
 
-/// A new Pod of the Job, with an index if it has such.
-pub(crate) fn make(job: &Job, index: Option<i32>) -> Pod {
+/// A new Pod of the Job, with an index if it has such, and then the failures of that index.
+pub(crate) fn make(job: &Job, index: Option<i32>, failures: Failures) -> Pod {
     let template = job.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
     let mut pod = template::pod(job, &template);
     pod.finalizers_mut().push(TRACKING.to_owned());
@@ -67,6 +69,9 @@ pub(crate) fn make(job: &Job, index: Option<i32>) -> Pod {
     pod.metadata.generate_name = Some(format!("{}-{index}-", job.name_any()));
     pod.annotations_mut().insert(COMPLETION_INDEX.to_owned(), index.to_string());
     pod.labels_mut().insert(COMPLETION_INDEX.to_owned(), index.to_string());
+    if per_index::limit(job).is_some() {
+        per_index::carry(&mut pod, failures);
+    }
     let spec = pod.spec.get_or_insert_default();
     spec.hostname = Some(format!("{}-{index}", job.name_any()));
     for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {

@@ -5,9 +5,11 @@ use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus, UncountedTermina
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::decide::{self, End, Tally};
-use super::indexes;
+use super::decide::{self, End};
+use super::failure::{self, Verdict};
 use super::pod::{self, Fate};
+use super::tally::Tally;
+use super::{indexes, per_index};
 use crate::pods;
 
 /// The status after this look. Ended Pods pass through `uncountedTerminatedPods` before they lose their finalizer and
@@ -23,6 +25,9 @@ pub(crate) fn status(job: &Job, owned: &[&Pod], tally: &Tally<'_>, end: Option<&
         let completed = indexes::format(&tally.completed_indexes);
         status.completed_indexes = (!completed.is_empty()).then_some(completed);
         status.succeeded = nonzero(tally.completed_indexes.len());
+        if per_index::limit(job).is_some() {
+            status.failed_indexes = Some(indexes::format(&tally.failed_indexes));
+        }
     }
     rest(job, &mut status, now);
     if let Some(end) = end {
@@ -37,6 +42,11 @@ pub(crate) fn is_finished(job: &Job) -> bool {
     finished_at(job).is_some()
 }
 
+/// Whether the Job says that it rests.
+pub(crate) fn is_resting(job: &Job) -> bool {
+    job.status.as_ref().is_some_and(|status| has(status, "Suspended"))
+}
+
 /// When a finished Job is to be deleted.
 pub(crate) fn expires_at(job: &Job) -> Option<Timestamp> {
     let seconds = job.spec.as_ref()?.ttl_seconds_after_finished?;
@@ -47,15 +57,12 @@ pub(crate) fn expires_at(job: &Job) -> Option<Timestamp> {
 pub(crate) fn decided(job: &Job) -> Option<End> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     let holds = |type_: &str| conditions.iter().find(|known| known.type_ == type_ && known.status == "True");
-    if holds("SuccessCriteriaMet").is_some() {
-        return Some(End::Complete);
-    }
-    let target = holds("FailureTarget")?;
-    let reason = match target.reason.as_deref() {
-        Some("DeadlineExceeded") => "DeadlineExceeded",
-        _ => "BackoffLimitExceeded",
+    let (target, succeeded) = match (holds("SuccessCriteriaMet"), holds("FailureTarget")) {
+        (Some(target), _) => (target, true),
+        (None, target) => (target?, false),
     };
-    Some(End::Failed { reason, message: target.message.clone().unwrap_or_default() })
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Some(End { succeeded, reason: text(&target.reason), message: text(&target.message) })
 }
 
 fn finished_at(job: &Job) -> Option<Timestamp> {
@@ -78,9 +85,10 @@ fn count_ended(job: &Job, owned: &[&Pod], status: &mut JobStatus) {
     };
     flush(&mut uncounted.succeeded, &mut status.succeeded);
     flush(&mut uncounted.failed, &mut status.failed);
-    for pod in owned.iter().filter(|pod| pod::is_tracked(pod)) {
+    for pod in owned.iter().filter(|pod| pod::is_tracked(pod) && !per_index::is_bearer(job, pod, owned)) {
         let list = match pod::fate(job, pod) {
             Fate::Active => continue,
+            Fate::Failed if failure::judge(job, pod) == Verdict::Ignore => continue,
             Fate::Succeeded => uncounted.succeeded.get_or_insert_default(),
             Fate::Failed => uncounted.failed.get_or_insert_default(),
         };
@@ -113,17 +121,17 @@ fn rest(job: &Job, status: &mut JobStatus, now: Timestamp) {
 }
 
 fn conclude(status: &mut JobStatus, end: &End, is_quiet: bool, now: Timestamp) {
-    let completed = "Reached expected number of succeeded pods";
-    let (target, last, reason, message) = match end {
-        End::Complete => ("SuccessCriteriaMet", "Complete", "CompletionsReached", completed),
-        End::Failed { reason, message } => ("FailureTarget", "Failed", *reason, message.as_str()),
+    let (target, last) = match end.succeeded {
+        true => ("SuccessCriteriaMet", "Complete"),
+        false => ("FailureTarget", "Failed"),
     };
+    let (reason, message) = (end.reason.as_str(), end.message.as_str());
     if !has(status, target) {
         set(status, (target, "True"), reason, message, now);
     }
     if is_quiet && !has(status, last) {
         set(status, (last, "True"), reason, message, now);
-        if *end == End::Complete {
+        if end.succeeded {
             status.completion_time = Some(Time(now));
         }
     }
@@ -154,6 +162,7 @@ fn nonzero(number: usize) -> Option<i32> {
 mod tests {
     use serde_json::json;
 
+    use super::super::tally;
     use super::*;
 
     fn pod(tracked: Option<&str>) -> Pod {
@@ -169,7 +178,7 @@ mod tests {
                 .unwrap();
         let mut step = |pod: Option<Pod>| {
             let owned: Vec<&Pod> = pod.iter().collect();
-            let tally = decide::tally(&job, &owned);
+            let tally = tally::tally(&job, &owned);
             let end = decide::end(&job, &tally, Timestamp::now());
             let status = status(&job, &owned, &tally, end.as_ref(), Timestamp::now());
             job.status = Some(status.clone());

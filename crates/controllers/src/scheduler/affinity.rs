@@ -1,6 +1,8 @@
 //! Whether the labels of a node are those that a Pod asks for.
 
-use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
+use k8s_openapi::api::core::v1::{
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, TopologySelectorTerm,
+};
 use kube::ResourceExt;
 
 /// Whether `nodeSelector` and the required terms of the node affinity admit the node.
@@ -9,7 +11,18 @@ pub(crate) fn admits(spec: &PodSpec, node: &Node) -> bool {
     let selected = spec.node_selector.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    selected && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| term_admits(term, node)))
+    selected && required.is_none_or(|required| selects(required, node))
+}
+
+/// Whether one of the terms admits the node.
+pub(crate) fn selects(selector: &NodeSelector, node: &Node) -> bool {
+    selector.node_selector_terms.iter().any(|term| term_admits(term, node))
+}
+
+/// Whether the node has one of the values of every label that the term names.
+pub(crate) fn has_labels(term: &TopologySelectorTerm, node: &Node) -> bool {
+    let mut wanted = term.match_label_expressions.iter().flatten();
+    wanted.all(|wanted| node.labels().get(&wanted.key).is_some_and(|value| wanted.values.contains(value)))
 }
 
 /// How much the preferred terms like the node.

@@ -1,17 +1,24 @@
 //! Which node a Pod goes to, or why to none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 
 use super::fit::{Footprint, Load};
 use super::loads::Loads;
-use super::{affinity, taints};
+use super::neighbours::{Clash, Neighbours};
+use super::preempt::Preemption;
+use super::spread::Spread;
+use super::storage::Need;
+use super::terms::NamespaceLabels;
+use super::{affinity, neighbours, spread, taints};
 use crate::pods;
 
 /// What to do with a Pod that has no node.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Decision {
     /// Not for this scheduler, or bound, finished or leaving.
     Ignore,
@@ -19,47 +26,138 @@ pub(crate) enum Decision {
     Gated,
     Bind(String),
     Unschedulable(String),
+    /// No node has room, but one would without some that are less important.
+    Preempt {
+        plan: Preemption,
+        why: String,
+    },
 }
 
 /// Nodes and what is on them.
 pub(crate) struct Board<'a> {
-    nodes: Vec<(&'a Node, Load)>,
+    pub(super) nodes: Vec<&'a Node>,
+    pub(super) loads: &'a Loads,
+    pub(super) labels_of: NamespaceLabels<'a>,
+    pub(super) budgets: &'a [Arc<PodDisruptionBudget>],
+    /// What the claims of the Pod ask of its node.
+    pub(super) needs: &'a [Need],
+}
+
+/// Why a node is not for a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    text: String,
+    /// Whether it would be the same without any Pod on the node.
+    pub(super) is_lasting: bool,
+}
+
+impl Refusal {
+    fn lasting(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_lasting: true }
+    }
+
+    fn passing(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_lasting: false }
+    }
+}
+
+/// One Pod that looks for a node, among the Pods that have one.
+pub(super) struct Trial<'a> {
+    spec: &'a PodSpec,
+    pub(super) footprint: Footprint,
+    neighbours: Option<Neighbours<'a>>,
+    spread: Spread<'a>,
+    needs: &'a [Need],
+    nodes: &'a [&'a Node],
 }
 
 impl<'a> Board<'a> {
-    /// The nodes with their loads.
-    pub(crate) fn new(nodes: &[&'a Node], loads: &Loads) -> Self {
-        Self { nodes: nodes.iter().map(|node| (*node, loads.of(node))).collect() }
-    }
-
     /// Decides about one Pod.
     pub(crate) fn decide(&self, pod: &Pod) -> Decision {
         let Some(spec) = pod.spec.as_ref().filter(|spec| is_ours(pod, spec)) else { return Decision::Ignore };
         if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
             return Decision::Gated;
         }
-        let footprint = Footprint::of(spec);
+        let trial = self.trial(pod, spec, &HashSet::new());
         let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
-        let mut admitted = vec![];
-        for (node, load) in &self.nodes {
-            let mut reasons: Vec<String> = refuse(spec, node).into_iter().collect();
-            if reasons.is_empty() {
-                reasons = load.refusals(&footprint, node);
+        let (mut admitted, mut full) = (vec![], vec![]);
+        for node in &self.nodes {
+            let load = self.loads.of(&node.name_any(), pod);
+            let reasons = trial.refusals(node, &load);
+            match reasons.iter().any(|refusal| refusal.is_lasting) {
+                _ if reasons.is_empty() => admitted.push((*node, load)),
+                false => full.push(*node),
+                true => {}
             }
-            if reasons.is_empty() {
-                admitted.push((node, load));
-            }
-            reasons.into_iter().for_each(|reason| *refusals.entry(reason).or_default() += 1);
+            reasons.into_iter().for_each(|refusal| *refusals.entry(refusal.text).or_default() += 1);
         }
-        let best = admitted
-            .into_iter()
-            .min_by_key(|(node, load)| (-affinity::preference(spec, node), load.pods(), node.name_any()));
-        match best {
-            Some((node, _)) => Decision::Bind(node.name_any()),
-            None => Decision::Unschedulable(explain(self.nodes.len(), &refusals)),
+        let best = admitted.iter().min_by_key(|(node, load)| (-trial.liking(node), load.pods(), node.name_any()));
+        if let Some((node, _)) = best {
+            return Decision::Bind(node.name_any());
+        }
+        let why = explain(self.nodes.len(), &refusals);
+        match self.preemption(pod, spec, &full) {
+            Some(plan) => Decision::Preempt { plan, why },
+            None => Decision::Unschedulable(why),
+        }
+    }
+
+    /// The Pod among all Pods but those.
+    pub(super) fn trial<'b>(&'b self, pod: &'b Pod, spec: &'b PodSpec, without: &HashSet<&str>) -> Trial<'b> {
+        let is_here = |pod: &Pod| pod.metadata.uid.as_deref().is_none_or(|uid| !without.contains(uid));
+        let residents = self.loads.all().map(|(node, pod)| (node, &**pod)).filter(|(_, pod)| is_here(pod));
+        let node = |name: &str| self.nodes.iter().find(|node| node.metadata.name.as_deref() == Some(name)).copied();
+        let matter = self.loads.has_choosy() || neighbours::is_choosy(pod);
+        Trial {
+            spec,
+            footprint: Footprint::of(spec),
+            neighbours: matter.then(|| Neighbours::of(pod, residents.clone(), node, self.labels_of)),
+            spread: Spread::of(pod, &self.nodes, residents),
+            needs: self.needs,
+            nodes: &self.nodes,
         }
     }
 }
+
+impl Trial<'_> {
+    /// Why the node with this load is not for the Pod; empty if it is.
+    pub(super) fn refusals(&self, node: &Node, load: &Load) -> Vec<Refusal> {
+        if let Some(reason) = refuse(self.spec, node) {
+            return vec![Refusal::lasting(reason)];
+        }
+        let full: Vec<Refusal> = load
+            .refusals(&self.footprint, node)
+            .into_iter()
+            .map(|(text, is_lasting)| Refusal { text, is_lasting })
+            .collect();
+        if !full.is_empty() {
+            return full;
+        }
+        if let Some(reason) = self.needs.iter().find_map(|need| need.refusal(node, self.nodes)) {
+            return vec![Refusal::lasting(reason)];
+        }
+        if let Some(reason) = self.spread.refusal(node) {
+            let is_lasting = reason == spread::UNLABELLED;
+            return vec![Refusal { text: reason.to_owned(), is_lasting }];
+        }
+        let clash = self.neighbours.as_ref().and_then(|neighbours| neighbours.clash(node));
+        let refusal = clash.map(|clash| match clash {
+            Clash::Missing => Refusal::lasting(clash.text()),
+            Clash::Unwanted | Clash::NotWelcome => Refusal::passing(clash.text()),
+        });
+        refusal.into_iter().collect()
+    }
+
+    /// How much the Pod would like the node.
+    fn liking(&self, node: &Node) -> i64 {
+        let neighbours = self.neighbours.as_ref().map_or(0, |neighbours| neighbours.liking(node));
+        let shunned = i64::try_from(taints::discouraging(self.spec, node)).unwrap_or(i64::MAX);
+        affinity::preference(self.spec, node) + neighbours - TAINT_POINTS * shunned - self.spread.crowding(node)
+    }
+}
+
+/// What a taint that only discourages costs, in the points of preferred terms.
+const TAINT_POINTS: i64 = 100;
 
 fn is_ours(pod: &Pod, spec: &PodSpec) -> bool {
     let scheduler = spec.scheduler_name.as_deref().unwrap_or("default-scheduler");
@@ -122,9 +220,12 @@ mod tests {
         for (number, pod) in placed.iter().enumerate() {
             let mut pod = pod.clone();
             pod.metadata.uid = Some(number.to_string());
-            loads.place(&pod, pods::node(&pod).unwrap());
+            let node = pods::node(&pod).unwrap().to_owned();
+            loads.place(&Arc::new(pod), &node);
         }
-        assert_eq!(Board::new(&nodes.iter().collect::<Vec<_>>(), &loads).decide(pod), expect);
+        let nodes = nodes.iter().collect();
+        let board = Board { nodes, loads: &loads, labels_of: &|_| BTreeMap::new(), budgets: &[], needs: &[] };
+        assert_eq!(board.decide(pod), expect);
     }
 
     fn refused(message: &str) -> Decision {

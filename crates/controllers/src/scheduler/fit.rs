@@ -60,11 +60,11 @@ impl Load {
         }
     }
 
-    /// Why the node has no room for the Pod; empty if it has.
-    pub(crate) fn refusals(&self, pod: &Footprint, node: &Node) -> Vec<String> {
+    /// Why the node has no room for the Pod, and whether an empty one had none either; empty if it has.
+    pub(crate) fn refusals(&self, pod: &Footprint, node: &Node) -> Vec<(String, bool)> {
         let mut reasons = vec![];
         if pod.ports.iter().any(|port| self.ports.iter().any(|taken| clash(port, taken))) {
-            reasons.push("node(s) didn't have free ports for the requested pod ports".to_owned());
+            reasons.push(("node(s) didn't have free ports for the requested pod ports".to_owned(), false));
         }
         let status = node.status.as_ref();
         let allocatable = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
@@ -74,7 +74,8 @@ impl Load {
             let Some(limit) = limit.or((name != "pods").then_some(Amount::default())) else { continue };
             let used = self.requests.get(name).copied().unwrap_or_default();
             if *amount > Amount::default() && used + *amount > limit {
-                reasons.push(if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") });
+                let text = if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") };
+                reasons.push((text, *amount > limit));
             }
         }
         reasons

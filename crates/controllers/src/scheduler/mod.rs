@@ -4,43 +4,69 @@ mod affinity;
 mod decide;
 mod fit;
 mod loads;
+mod neighbours;
+mod preempt;
+mod spread;
+mod storage;
 mod taints;
+mod terms;
+mod waiting;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Binding, Namespace, Node, ObjectReference, Pod, PodCondition};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt;
+use kube::api::DeleteParams;
 use kube::core::Status;
 use windlass_runtime::{Action, Attempt, Change, Controller, Error, Event, Informer, Manager, ObjectKey, Process};
 
 use crate::actor::{Actor, is_gone};
+use crate::disrupt::disrupt;
 use crate::pods;
 use decide::{Board, Decision};
 use loads::Loads;
+use preempt::Preemption;
+use storage::Storage;
+use waiting::Waiting;
 
-pub(crate) use affinity::admits;
-pub(crate) use taints::untolerated;
+pub(crate) use affinity::{admits, selects};
+pub(crate) use taints::{tolerates, untolerated};
 
 /// Adds the scheduler to the manager. Decisions are made one after the other, bindings are written side by side.
 pub(crate) fn add(manager: &mut Manager) {
     let nodes = manager.informers().all::<Node>();
     let pods = manager.informers().all::<Pod>();
+    let namespaces = manager.informers().all::<Namespace>();
+    let budgets = manager.informers().all::<PodDisruptionBudget>();
+    let storage = Storage::new(manager);
     let loads = Arc::new(Mutex::<Loads>::default());
+    let waiting = Arc::new(Waiting::new(pods.clone()));
     let process = Scheduler {
         actor: Actor::new(manager, "default-scheduler"),
         nodes: nodes.clone(),
         pods: pods.clone(),
+        namespaces: namespaces.clone(),
+        budgets: budgets.clone(),
+        storage: storage.clone(),
         loads: loads.clone(),
+        waiting: waiting.clone(),
     };
-    let (waiting, waiting_too) = (pods.clone(), pods.clone());
+    let [for_node, for_claim, for_volume, for_class] = std::array::from_fn(|_| waiting.clone());
     let controller = Controller::keyed(manager, "scheduler", process)
         .workers(WORKERS)
-        .on(&nodes, move |change| if matters(change) { unbound(&waiting) } else { vec![] })
+        .on(&namespaces, |_| None)
+        .on(&budgets, |_| None)
+        .on(&storage.claims, move |_| for_claim.with_claims())
+        .on(&storage.volumes, move |_| for_volume.with_claims())
+        .on(&storage.classes, move |_| for_class.with_claims())
+        .on(&nodes, move |change| if matters(change) { for_node.all() } else { vec![] })
         .on(&pods, move |change| {
             loads.lock().expect("no code that can panic runs under this lock").observe(change);
-            concerned(change, &waiting_too)
+            concerned(change, &waiting)
         });
     manager.add(controller);
 }
@@ -52,7 +78,11 @@ struct Scheduler {
     actor: Actor,
     nodes: Informer<Node>,
     pods: Informer<Pod>,
+    namespaces: Informer<Namespace>,
+    budgets: Informer<PodDisruptionBudget>,
+    storage: Storage,
     loads: Arc<Mutex<Loads>>,
+    waiting: Arc<Waiting>,
 }
 
 impl Process for Scheduler {
@@ -66,13 +96,14 @@ impl Process for Scheduler {
             Decision::Ignore => {}
             Decision::Gated => {
                 let message = "Scheduling is blocked due to non-empty scheduling gates";
-                self.report(&pod, refusal("SchedulingGated", message, now)).await?;
+                self.report(&pod, refusal("SchedulingGated", message, now), None).await?;
             }
+            Decision::Bind(node) if self.storage.choose(&self.actor, &pod, &node).await? => self.wait(&pod),
             Decision::Bind(node) => self.bind(&pod, &node).await?,
-            Decision::Unschedulable(why) => {
-                if self.report(&pod, refusal("Unschedulable", &why, now)).await? {
-                    self.actor.tell(&*pod, Event::warning("FailedScheduling", why));
-                }
+            Decision::Unschedulable(why) => self.refuse(&pod, why, None).await?,
+            Decision::Preempt { plan, why } => {
+                self.refuse(&pod, why, Some(&plan.node)).await?;
+                self.preempt(&pod, &plan).await?;
             }
         }
         Ok(Action::Await)
@@ -81,22 +112,68 @@ impl Process for Scheduler {
 
 impl Scheduler {
     /// The decision, which takes its place at once; none for a Pod that has a place already.
-    fn decide(&self, pod: &Pod) -> Option<Decision> {
+    fn decide(&self, pod: &Arc<Pod>) -> Option<Decision> {
         let nodes = self.nodes.filter(|node| node.metadata.deletion_timestamp.is_none());
-        let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
+        let budgets = self.budgets.all();
+        let labels_of = |namespace: &str| -> BTreeMap<String, String> {
+            self.namespaces.get(&ObjectKey::cluster(namespace)).map(|it| it.labels().clone()).unwrap_or_default()
+        };
         let mut loads = self.loads();
         if loads.has(pod) {
             return None;
         }
-        let decision = Board::new(&nodes, &loads).decide(pod);
-        if let Decision::Bind(node) = &decision {
-            loads.place(pod, node);
+        // Noted before the look: whoever makes room after it finds the Pod waiting.
+        self.waiting.add(pod);
+        let needs = self.storage.needs(pod);
+        let board = Board {
+            nodes: nodes.iter().map(|node| &**node).collect(),
+            loads: &loads,
+            labels_of: &labels_of,
+            budgets: &budgets,
+            needs: needs.as_deref().unwrap_or_default(),
+        };
+        let mut decision = board.decide(pod);
+        if let (Decision::Bind(_) | Decision::Preempt { .. }, Err(why)) = (&decision, &needs) {
+            decision = Decision::Unschedulable(format!("0/{} nodes are available: {why}.", nodes.len()));
+        }
+        match &decision {
+            Decision::Bind(node) => loads.place(pod, node),
+            Decision::Preempt { plan, .. } => loads.nominate(pod, &plan.node),
+            Decision::Ignore | Decision::Gated | Decision::Unschedulable(_) => {}
+        }
+        if !matches!(decision, Decision::Unschedulable(_) | Decision::Preempt { .. }) {
+            self.waiting.remove(pod);
         }
         Some(decision)
     }
 
+    /// The Pod comes again when its claims are bound.
+    fn wait(&self, pod: &Pod) {
+        self.waiting.add(pod);
+        self.loads().remove(&pod.uid().unwrap_or_default());
+    }
+
     fn loads(&self) -> MutexGuard<'_, Loads> {
         self.loads.lock().expect("no code that can panic runs under this lock")
+    }
+
+    async fn refuse(&self, pod: &Pod, why: String, nominated: Option<&str>) -> Result<(), Error> {
+        let condition = refusal("Unschedulable", &why, self.actor.clock.now());
+        if self.report(pod, condition, nominated).await? {
+            self.actor.tell(pod, Event::warning("FailedScheduling", why));
+        }
+        Ok(())
+    }
+
+    /// Sends the victims away. Their leaving brings the Pod here again.
+    async fn preempt(&self, pod: &Pod, plan: &Preemption) -> Result<(), Error> {
+        for victim in plan.victims.iter().filter(|victim| !pods::is_terminating(victim)) {
+            let text = format!("Preempted by pod {} on node {}", pod.uid().unwrap_or_default(), plan.node);
+            if disrupt(&self.actor, victim, preempt::CAUSE, DeleteParams::background()).await? {
+                self.actor.tell(&**victim, Event::normal("Preempted", text));
+            }
+        }
+        Ok(())
     }
 
     async fn bind(&self, pod: &Pod, node: &str) -> Result<(), kube::Error> {
@@ -118,6 +195,7 @@ impl Scheduler {
             api.create_subresource("binding", &pod.name_any(), &self.actor.post(), &binding).await;
         if let Err(error) = bound {
             self.loads().remove(&pod.uid().unwrap_or_default());
+            self.waiting.add(pod);
             return if is_gone(&error) { Ok(()) } else { Err(error) };
         }
         let place = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
@@ -125,13 +203,14 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Writes the condition if it says something new.
-    async fn report(&self, pod: &Pod, wanted: PodCondition) -> Result<bool, kube::Error> {
+    /// Writes the condition, and the node where room is made, if that says something new.
+    async fn report(&self, pod: &Pod, wanted: PodCondition, nominated: Option<&str>) -> Result<bool, kube::Error> {
         let known = pods::condition(pod, &wanted.type_);
         let same = |known: &PodCondition| {
             (&known.status, &known.reason, &known.message) == (&wanted.status, &wanted.reason, &wanted.message)
         };
-        if known.is_some_and(same) {
+        let known_node = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
+        if known.is_some_and(same) && (nominated.is_none() || nominated == known_node) {
             return Ok(false);
         }
         let mut wanted = wanted;
@@ -139,7 +218,11 @@ impl Scheduler {
             wanted.last_transition_time = known.last_transition_time.clone();
         }
         let mut pod = pod.clone();
-        let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+        let status = pod.status.get_or_insert_default();
+        if let Some(node) = nominated {
+            status.nominated_node_name = Some(node.to_owned());
+        }
+        let conditions = status.conditions.get_or_insert_default();
         conditions.retain(|condition| condition.type_ != wanted.type_);
         conditions.push(wanted);
         self.actor.replace_status(&pod).await.map(|_| true)
@@ -166,17 +249,19 @@ fn matters(change: &Change<Node>) -> bool {
     change.old.as_deref().map(view) != change.new.as_deref().map(view)
 }
 
-/// The Pod itself while it has no node, and all that wait when a Pod makes room.
-fn concerned(change: &Change<Pod>, waiting: &Informer<Pod>) -> Vec<ObjectKey> {
-    let makes_room = |pod: &Pod| pods::node(pod).is_some() && !pods::is_finished(pod);
-    let left = change.old.as_deref().is_some_and(makes_room) && !change.new.as_deref().is_some_and(makes_room);
-    if left {
-        return unbound(waiting);
+/// The Pod itself while it has no node, and those that wait when a Pod makes room or comes beside them.
+fn concerned(change: &Change<Pod>, waiting: &Waiting) -> Vec<ObjectKey> {
+    let takes_room = |pod: &Pod| pods::node(pod).is_some() && !pods::is_finished(pod);
+    let takes = |pod: Option<&Pod>| pod.is_some_and(takes_room);
+    let (before, after) = (takes(change.old.as_deref()), takes(change.new.as_deref()));
+    if before && !after {
+        return waiting.all();
     }
-    change.new.iter().filter(|pod| pods::node(pod).is_none()).map(|_| change.key()).collect()
-}
-
-fn unbound(pods: &Informer<Pod>) -> Vec<ObjectKey> {
-    let waiting = pods.filter(|pod| pods::node(pod).is_none() && pods::is_active(pod));
-    waiting.iter().map(|pod| ObjectKey::of(&**pod)).collect()
+    let mut keys: Vec<ObjectKey> =
+        change.new.iter().filter(|pod| pods::node(pod).is_none()).map(|_| change.key()).collect();
+    let labels = |pod: Option<&Arc<Pod>>| pod.map(|pod| pod.labels().clone());
+    if after && (!before || labels(change.old.as_ref()) != labels(change.new.as_ref())) {
+        keys.extend(waiting.choosy());
+    }
+    keys
 }

@@ -2,6 +2,14 @@
 
 use k8s_openapi::api::core::v1::{Node, PodSpec, Taint, Toleration};
 
+/// How many taints of the node speak against it without forbidding it.
+pub(crate) fn discouraging(spec: &PodSpec, node: &Node) -> usize {
+    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let soft = taints.iter().filter(|taint| taint.effect == "PreferNoSchedule");
+    soft.filter(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint))).count()
+}
+
 /// The first taint of the node that keeps the Pod away.
 pub(crate) fn untolerated<'a>(spec: &PodSpec, node: &'a Node) -> Option<&'a Taint> {
     let tolerations = spec.tolerations.as_deref().unwrap_or_default();

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::identity;
+use crate::percent::{self, Round};
 use crate::pods;
 use crate::revisions::HASH_LABEL;
 
@@ -55,6 +56,14 @@ impl Observed<'_> {
         Some(self.start() + rolling.and_then(|rolling| rolling.partition).unwrap_or(0))
     }
 
+    /// How many Pods may be unwell at the same time during an update.
+    fn max_unavailable(&self) -> usize {
+        let strategy = self.set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+        let most = strategy.and_then(|strategy| strategy.rolling_update.as_ref()?.max_unavailable.clone());
+        let most = most.map_or(1, |most| percent::of(&most, self.replicas(), Round::Up));
+        usize::try_from(most).unwrap_or(1).max(1)
+    }
+
     fn min_ready_seconds(&self) -> i32 {
         self.set.spec.as_ref().and_then(|spec| spec.min_ready_seconds).unwrap_or(0)
     }
@@ -68,7 +77,7 @@ impl Observed<'_> {
         self.pods.iter().filter_map(|pod| Some((identity::ordinal(self.set, pod)?, *pod))).collect()
     }
 
-    fn is_wanted(&self, ordinal: i32) -> bool {
+    pub(crate) fn is_wanted(&self, ordinal: i32) -> bool {
         (self.start()..self.start() + self.replicas()).contains(&ordinal)
     }
 
@@ -120,21 +129,25 @@ fn shrink(observed: Observed<'_>, known: &BTreeMap<i32, &Pod>) -> Vec<Step> {
     }
 }
 
-/// Replaces one Pod of an older revision, from the highest ordinal down, once all above it are well.
-fn update(observed: Observed<'_>, known: &BTreeMap<i32, &Pod>) -> Option<Step> {
-    let from = observed.update_from()?;
+/// Replaces Pods of an older revision from the highest ordinal down, until as many as may be are replaced or unwell.
+fn update(observed: Observed<'_>, known: &BTreeMap<i32, &Pod>) -> Vec<Step> {
+    let Some(from) = observed.update_from() else { return vec![] };
     if known.keys().any(|ordinal| !observed.is_wanted(*ordinal)) {
-        return None;
+        return vec![];
     }
+    let mut room = observed.max_unavailable();
+    let mut steps = vec![];
     for (ordinal, pod) in known.range(from..).rev() {
-        if revision(pod) != Some(observed.update) && !pods::is_terminating(pod) {
-            return Some(Step::Delete { ordinal: *ordinal });
+        if room == 0 {
+            break;
         }
-        if !observed.is_healthy(pod) {
-            return None;
+        let is_old = revision(pod) != Some(observed.update) && !pods::is_terminating(pod);
+        if is_old {
+            steps.push(Step::Delete { ordinal: *ordinal });
         }
+        room -= usize::from(is_old || !observed.is_healthy(pod));
     }
-    None
+    steps
 }
 
 /// The status, and when it will change by itself.
@@ -255,6 +268,13 @@ mod tests {
         check(partition(), "0:r:a 1:r:a 2:r:a", "-2");
         check(partition(), "0:r:a 1:r:a 2:r:b", "");
         check(partition(), "0:r:a 2:r:b", "+1a");
+        let two_at_once = || {
+            json!({"replicas": 4, "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%"}}})
+        };
+        check(two_at_once(), "0:r:a 1:r:a 2:r:a 3:r:a", "-3 -2");
+        check(two_at_once(), "0:r:a 1:r:a 2:r:a 3:n:b", "-2");
+        check(two_at_once(), "0:r:a 1:r:a 2:n:b 3:n:b", "");
         check(json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}}), "0:r:a 1:r:a 2:r:a", "");
         check(json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}}), "0:r:a 1:r:a", "+2b");
     }

@@ -2,6 +2,7 @@
 
 mod decide;
 mod identity;
+mod retention;
 
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ impl Reconcile for StatefulSets {
         let (current_name, update_name) = (current.name_any(), update.name_any());
         let now = self.actor.clock.now();
         let observed = Observed { set: &set, pods: &pods, current: &current_name, update: &update_name, now };
+        self.keep_claims(observed).await?;
         let result = self.act(observed, &current, &update).await;
         let (status, again) = decide::status(observed);
         if set.status.as_ref() != Some(&status) {
@@ -109,10 +111,29 @@ impl StatefulSets {
         Ok(())
     }
 
+    /// Gives the claims of all Pods the owners that the policy wants; before a Pod goes, so that they can go with it.
+    async fn keep_claims(&self, observed: Observed<'_>) -> Result<(), Error> {
+        let set = observed.set;
+        if set.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        for pod in observed.pods {
+            let Some(ordinal) = identity::ordinal(set, pod) else { continue };
+            for claim in identity::claims(set, ordinal) {
+                let Some(claim) = self.claims.get(&ObjectKey::of(&claim.object)) else { continue };
+                if let Some(owners) = retention::owners(set, &claim, Some(pod), !observed.is_wanted(ordinal)) {
+                    self.actor.set_owners(&*claim, &owners).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Claims first: a Pod whose data is not asked for would wait in vain.
     async fn create(&self, set: &StatefulSet, revision: &ControllerRevision, ordinal: i32) -> Result<(), Error> {
-        for claim in identity::claims(set, ordinal) {
+        for mut claim in identity::claims(set, ordinal) {
             if self.claims.get(&ObjectKey::of(&claim.object)).is_none() {
+                claim.object.metadata.owner_references = retention::owners(set, &claim.object, None, false);
                 self.made(set, "Claim", self.actor.create(&claim.object).await)?;
             }
         }

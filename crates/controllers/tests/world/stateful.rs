@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
+use kube::api::DeleteParams;
 use serde_json::json;
 
 use super::world::{template, workloads};
@@ -64,5 +65,25 @@ async fn a_daemon_set_runs_on_each_node_and_updates() {
     world.patch::<DaemonSet>("agent", json!({"spec": {"template": template("agent", "two")}})).await;
     world.until_all(|pods: &[Pod]| pods.len() == 1 && image(&pods[0]) == "two").await;
     world.until("agent", is_ready).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn claims_go_with_their_pods_and_their_set_where_that_is_wanted() {
+    let world = workloads().await;
+    let object = json!({"metadata": {"name": "db"}, "spec": {"replicas": 2, "serviceName": "db",
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
+        "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "one"),
+        "volumeClaimTemplates": [{"metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}});
+    world.create::<StatefulSet>(object).await;
+    let is_ready =
+        |ready: i32| move |set: &StatefulSet| set.status.as_ref().is_some_and(|it| it.ready_replicas == Some(ready));
+    world.until("db", is_ready(2)).await;
+    world.patch::<StatefulSet>("db", json!({"spec": {"replicas": 1}})).await;
+    let names = |claims: &[PersistentVolumeClaim]| claims.iter().map(|claim| claim.name_any()).collect::<Vec<_>>();
+    world.until_all(|claims: &[PersistentVolumeClaim]| names(claims) == ["data-db-0"]).await;
+    world.api::<StatefulSet>().delete("db", &DeleteParams::background()).await.unwrap();
+    world.until_all(|claims: &[PersistentVolumeClaim]| claims.is_empty()).await;
     world.stop().await;
 }

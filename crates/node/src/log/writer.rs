@@ -54,7 +54,8 @@ impl Logs {
         let mut live = self.live.lock().expect("the lock is never held across a panic");
         live.retain(|_, receiver| receiver.has_changed().is_ok());
         live.insert(path.clone(), receiver);
-        Ok(Log { path, file, bytes, rotations: 0, changed })
+        let rotations = rotations(&path);
+        Ok(Log { path, file, bytes, rotations, changed })
     }
 
     /// Tells when a file grows; none if nothing writes to it any more.
@@ -73,6 +74,16 @@ pub(crate) fn files(container: &Path) -> Vec<(i32, PathBuf)> {
         Some((number.parse().ok()?, entry.path()))
     };
     entries.filter_map(numbered).collect()
+}
+
+/// How often a file was rotated before.
+fn rotations(path: &Path) -> u32 {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return 0;
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('.')?.parse().ok();
+    entries.filter_map(number).max().unwrap_or(0)
 }
 
 /// The log of one run of a container.
@@ -201,5 +212,9 @@ mod tests {
             log.append(&block).unwrap();
         }
         assert_eq!(files(&container).len(), FILES_MAX as usize);
+        drop(log);
+        let mut again = logs.begin(container.clone(), 0).unwrap();
+        again.append(&block).unwrap();
+        assert_eq!(files(&container).len(), FILES_MAX as usize, "it goes on where it was");
     }
 }

@@ -19,14 +19,15 @@ use super::hook;
 use super::inside::Inside;
 use super::live::{Entry, Live};
 use super::observed::Ended;
-use super::prober::{self, Finding};
+use super::prober::{self, Before, Finding};
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
+use super::survival::Survivor;
 use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
 use crate::image::Image;
 use crate::log::{self, Log};
-use crate::sandbox::{ContainerSpec, Neighbour, Report, Request, Running};
+use crate::sandbox::{ContainerSpec, Origin, Report, Request, Running};
 use crate::tree;
 
 /// What of a termination message is kept, as kubelet does.
@@ -66,6 +67,8 @@ pub(crate) struct Job {
     pub(crate) updates: mpsc::Sender<(String, Update)>,
     /// Set to the grace period when the container is to end.
     pub(crate) stop: watch::Receiver<Option<Duration>>,
+    /// The container, if it runs already.
+    pub(super) survivor: Option<Survivor>,
 }
 
 /// Why a run did not start.
@@ -77,9 +80,12 @@ pub(super) struct Refusal {
 /// Runs the container once.
 pub(crate) async fn run(mut job: Job) {
     let mut stop = job.stop.clone();
-    let started = tokio::select! {
-        started = job.start() => Some(started),
-        () = async { drop(stop.wait_for(Option::is_some).await) } => None,
+    let started = match job.survivor.take() {
+        Some(survivor) => Some(job.go_on(survivor)),
+        None => tokio::select! {
+            started = job.start() => Some(started),
+            () = async { drop(stop.wait_for(Option::is_some).await) } => None,
+        },
     };
     match started {
         None => job.tell(Update::Cancelled).await,
@@ -132,17 +138,36 @@ impl Job {
 
     async fn start(&self) -> Result<Run, Refusal> {
         let image = self.image().await?;
-        let spec = self.spec(&image)?;
+        let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
+        let origin = Origin { image_id: image.id.clone(), stop_signal };
+        let mut spec = self.spec(&image)?;
+        spec.keep = self.keep(&spec, &origin);
         let label =
             format!("{}/{}/{}", self.pod.namespace().unwrap_or_default(), self.pod.name_any(), self.container.name);
         let container_error =
             |error: std::io::Error| Refusal { reason: "CreateContainerError", message: error.to_string() };
         let mut running = self.context.launcher.container(&label, &spec).await.map_err(container_error)?;
         self.event("Created", format!("Created container: {}", self.container.name));
-        let logs = self.context.log_directory(&*self.pod).join(&self.container.name);
-        let log = self.context.logs.begin(logs.clone(), self.number).map_err(container_error)?;
+        let log = self.log().map_err(container_error)?;
         let init = self.until_started(&mut running).await?;
-        let (console, output) = self.console(&mut running, log).map_err(container_error)?;
+        self.attend(running, &spec, (init, Timestamp::now(), origin), log).map_err(container_error)
+    }
+
+    /// The log of this run.
+    pub(super) fn log(&self) -> std::io::Result<Log> {
+        let directory = self.context.log_directory(&*self.pod).join(&self.container.name);
+        self.context.logs.begin(directory, self.number)
+    }
+
+    /// Takes charge of a container whose program runs: its first process, since when, and where it comes from.
+    pub(super) fn attend(
+        &self,
+        mut running: Running,
+        spec: &ContainerSpec,
+        (init, started, origin): (i32, Timestamp, Origin),
+        log: Log,
+    ) -> std::io::Result<Run> {
+        let (console, output) = self.console(&mut running, log)?;
         let inside = Inside {
             launcher: self.context.launcher.clone(),
             init,
@@ -152,12 +177,10 @@ impl Job {
             address: self.addresses.pod,
             container: self.container.clone(),
         };
-        let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
         let uid = self.pod.uid().unwrap_or_default();
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
         let entry = self.context.live.enter(&uid, live);
-        let started = Timestamp::now();
-        Ok(Run { running, output, console, inside, entry, image, stop_signal, started, excess: None })
+        Ok(Run { running, output, console, inside, entry, origin, started, before: None, excess: None })
     }
 
     /// Waits until the program runs; its first process as the host sees it.
@@ -191,19 +214,6 @@ impl Job {
         Ok((console, output))
     }
 
-    /// The container that an ephemeral one is to look into, which must run.
-    fn neighbour(&self) -> Result<Option<Neighbour>, Refusal> {
-        let Some(target) = ephemeral::target(&self.pod, &self.container.name) else { return Ok(None) };
-        let uid = self.pod.uid().unwrap_or_default();
-        match self.context.live.find(&uid, target) {
-            Some(live) => Ok(Some(Neighbour { init: live.inside.init, supervisor: live.inside.supervisor })),
-            None => Err(Refusal {
-                reason: "CreateContainerError",
-                message: format!("target container {target} does not run"),
-            }),
-        }
-    }
-
     fn spec(&self, image: &Image) -> Result<ContainerSpec, Refusal> {
         let config_error = |message: String| Refusal { reason: "CreateContainerConfigError", message };
         let namespace = self.pod.namespace().unwrap_or_default();
@@ -227,23 +237,24 @@ impl Job {
             confine: self.context.capabilities.confinement && !self.host_network(),
             directory: &self.context.pod_directory(&self.pod.uid().unwrap_or_default()),
             run: &self.directory(),
-            neighbour: self.neighbour()?,
+            neighbour: ephemeral::neighbour(self)?,
         };
         container_spec(&ingredients).map_err(|error| config_error(error.to_string()))
     }
 }
 
 /// A container whose program runs.
-struct Run {
+pub(super) struct Run {
     running: Running,
     output: JoinHandle<()>,
     console: Arc<Console>,
     inside: Inside,
     /// Others find the container by it.
     entry: Entry,
-    image: Image,
-    stop_signal: i32,
+    origin: Origin,
     started: Timestamp,
+    /// What is known of a container that an earlier node started.
+    pub(super) before: Option<Before>,
     /// What it was ended for.
     excess: Option<Excess>,
 }
@@ -251,11 +262,15 @@ struct Run {
 impl Run {
     /// Sees the program through to its end.
     async fn tend(mut self, job: &mut Job) {
-        job.event("Started", format!("Started container {}", job.container.name));
-        job.tell(Update::Started { at: self.started, image_id: self.image.id.clone() }).await;
+        let is_new = self.before.is_none();
+        if is_new {
+            job.event("Started", format!("Started container {}", job.container.name));
+        }
+        job.tell(Update::Started { at: self.started, image_id: self.origin.image_id.clone() }).await;
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
-        let prober = tokio::spawn(prober::watch(self.inside.clone(), sender)).abort_handle();
-        let post_start = self.post_start(job);
+        let before = self.before.unwrap_or_default();
+        let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
+        let post_start = is_new.then(|| self.post_start(job)).flatten();
         let mut watchdog = Watchdog::new(&job.container, self.inside.init);
         let code = loop {
             tokio::select! {
@@ -312,7 +327,7 @@ impl Run {
                 code = exit_code(&mut self.running) => return code,
             }
         }
-        self.running.request(Request::Signal(self.stop_signal)).await;
+        self.running.request(Request::Signal(self.origin.stop_signal)).await;
         loop {
             tokio::select! {
                 code = exit_code(&mut self.running) => return code,

@@ -1,14 +1,37 @@
 //! Ephemeral containers: added to a Pod that runs, to look into it. They run once, and the Pod does not depend on them.
 
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
+use kube::ResourceExt;
+
+use super::container::{Job, Refusal};
+use crate::sandbox::Neighbour;
 
 /// The ephemeral containers of a Pod, as containers that are never started again.
 pub(crate) fn containers(pod: &Pod) -> Vec<Container> {
     all(pod).filter_map(as_container).collect()
 }
 
+/// A container of a Pod, of whatever sort.
+pub(super) fn find(pod: &Pod, name: &str) -> Option<Container> {
+    let spec = pod.spec.as_ref()?;
+    let mut lasting = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let found = lasting.find(|container| container.name == name).cloned();
+    found.or_else(|| containers(pod).into_iter().find(|container| container.name == name))
+}
+
+/// The container that an ephemeral one is to look into, which must run.
+pub(super) fn neighbour(job: &Job) -> Result<Option<Neighbour>, Refusal> {
+    let Some(target) = target(&job.pod, &job.container.name) else { return Ok(None) };
+    let live = job.context.live.find(&job.pod.uid().unwrap_or_default(), target);
+    let live = live.ok_or_else(|| Refusal {
+        reason: "CreateContainerError",
+        message: format!("target container {target} does not run"),
+    })?;
+    Ok(Some(Neighbour { init: live.inside.init, supervisor: live.inside.supervisor }))
+}
+
 /// The container whose processes an ephemeral container wants to see.
-pub(crate) fn target<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
+fn target<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
     let target = all(pod).find(|container| container.name == name)?.target_container_name.as_deref();
     target.filter(|target| !target.is_empty())
 }

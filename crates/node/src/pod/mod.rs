@@ -16,6 +16,7 @@ mod pull;
 mod sources;
 mod spec;
 mod status;
+mod survival;
 mod unverified;
 mod watchdog;
 mod worker;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::ephemeral;
+use super::prober::Before;
 
 /// The first wait before a container is started again; each further one is twice as long.
 const BACKOFF_FIRST: SignedDuration = SignedDuration::from_secs(10);
@@ -89,6 +90,19 @@ impl Default for Observation {
 }
 
 impl Observation {
+    /// Records that run `number` goes on since an earlier life of the node; what probes had found out then.
+    pub(crate) fn resume(&mut self, number: i32, since: Timestamp, name: &str, status: Option<&PodStatus>) -> Before {
+        let status = status.and_then(|status| find(status, name)).filter(|status| status.restart_count == number);
+        let before = status.map_or_else(Before::default, |status| Before {
+            started: status.started == Some(true),
+            ready: status.ready,
+        });
+        (self.ready, self.started) = (before.ready, before.started);
+        self.restarts = number;
+        self.state = State::Running { since };
+        before
+    }
+
     /// True while a task is at work on it.
     pub(crate) fn is_active(&self) -> bool {
         matches!(self.state, State::Starting { .. } | State::Running { .. } | State::Stopping { .. })
@@ -221,6 +235,23 @@ mod tests {
         assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
         observation.end(ended(601));
         assert_eq!(observation.restart_delay().as_secs(), 0);
+    }
+
+    #[test]
+    fn a_container_that_is_found_again_is_as_ready_as_it_was() {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "spec": {"containers": [{"name": "c"}]},
+            "status": {"containerStatuses": [{"name": "c", "restartCount": 3, "image": "", "imageID": "i", "ready": true,
+                "started": true, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}
+        }))
+        .unwrap();
+        let resumed = |number: i32| {
+            let mut observation = Observed::from_pod(&pod, Timestamp::UNIX_EPOCH).container("c");
+            let before = observation.resume(number, Timestamp::UNIX_EPOCH, "c", pod.status.as_ref());
+            (observation.restarts, observation.ready, observation.is_active(), before.started)
+        };
+        assert_eq!(resumed(3), (3, true, true, true));
+        assert_eq!(resumed(4), (4, false, true, false), "of this run the status does not tell yet");
     }
 
     #[test]

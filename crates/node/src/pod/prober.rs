@@ -20,6 +20,13 @@ pub(crate) enum Finding {
     Dead { probe: &'static str },
 }
 
+/// What probes found out before, in an earlier life of the node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) started: bool,
+    pub(crate) ready: bool,
+}
+
 /// Counts the results of a probe against its thresholds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tally {
@@ -55,9 +62,10 @@ impl Tally {
 }
 
 /// Probes a container until it is aborted or found dead.
-pub(crate) async fn watch(inside: Inside, findings: mpsc::Sender<Finding>) {
+pub(crate) async fn watch(inside: Inside, before: Before, findings: mpsc::Sender<Finding>) {
     let container = &inside.container;
     if let Some(probe) = &container.startup_probe
+        && !before.started
         && !started(probe, &inside, &findings).await
     {
         return;
@@ -72,7 +80,7 @@ pub(crate) async fn watch(inside: Inside, findings: mpsc::Sender<Finding>) {
     };
     let readiness = async {
         match &container.readiness_probe {
-            Some(probe) => ready(probe, &inside, &findings).await,
+            Some(probe) => ready(probe, &inside, before.ready, &findings).await,
             None => drop(findings.send(Finding::Ready(true)).await),
         }
     };
@@ -99,9 +107,9 @@ async fn live(probe: &Probe, inside: &Inside, findings: &mpsc::Sender<Finding>) 
     let _ = findings.send(Finding::Dead { probe: "liveness" }).await;
 }
 
-async fn ready(probe: &Probe, inside: &Inside, findings: &mpsc::Sender<Finding>) {
+async fn ready(probe: &Probe, inside: &Inside, before: bool, findings: &mpsc::Sender<Finding>) {
     let mut rounds = Rounds::new(probe, "Readiness");
-    let mut now = false;
+    let mut now = before;
     loop {
         if let Some(ready) = rounds.next(inside, findings).await
             && ready != now

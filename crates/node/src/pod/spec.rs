@@ -196,11 +196,11 @@ fn volume_mount(
         inside
     };
     let volumes = from.pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    let generated = volumes.into_iter().any(|volume| volume.name == wanted.name && volume::is_payload(volume));
+    let read_only = volumes.into_iter().any(|volume| volume.name == wanted.name && volume::is_read_only(volume));
     Ok(Mount {
         source: Source::Bind(source),
         target: PathBuf::from(&wanted.mount_path),
-        read_only: generated || wanted.read_only == Some(true),
+        read_only: read_only || wanted.read_only == Some(true),
     })
 }
 

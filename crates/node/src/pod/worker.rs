@@ -91,8 +91,8 @@ pub(crate) struct Worker {
     pub(super) names: Names,
     pub(super) sources: Sources,
     leases: Vec<Lease>,
-    tasks: HashMap<String, watch::Sender<Option<Duration>>>,
-    sender: mpsc::Sender<(String, Update)>,
+    pub(super) tasks: HashMap<String, watch::Sender<Option<Duration>>>,
+    pub(super) sender: mpsc::Sender<(String, Update)>,
     updates: mpsc::Receiver<(String, Update)>,
     /// Not before this time is something that failed tried again.
     pub(super) retry: Option<Timestamp>,
@@ -106,7 +106,14 @@ enum Flow {
 
 impl Worker {
     /// Starts the task of a Pod.
-    pub(crate) fn spawn(context: Arc<Context>, pod: Arc<Pod>, stop: CancellationToken) -> WorkerHandle {
+    ///
+    /// `address` is the one that it has already.
+    pub(crate) fn spawn(
+        context: Arc<Context>,
+        pod: Arc<Pod>,
+        address: Option<PodAddress>,
+        stop: CancellationToken,
+    ) -> WorkerHandle {
         let (sender, pods) = watch::channel(Arc::clone(&pod));
         let gone = CancellationToken::new();
         let (update_sender, updates) = mpsc::channel(UPDATES_MAX);
@@ -119,7 +126,7 @@ impl Worker {
             pods,
             gone: gone.clone(),
             stop,
-            address: None,
+            address,
             volumes: Arc::default(),
             tokens: Tokens::default(),
             sources: Sources::default(),
@@ -140,6 +147,7 @@ impl Worker {
 
     async fn run(mut self) {
         self.leases = self.names.lease(&self.context.cache, &self.pod);
+        self.recover().await;
         let mut changes = self.context.cache.changes();
         let mut services = self.context.directory.changes();
         loop {
@@ -258,6 +266,7 @@ impl Worker {
             volumes: Arc::clone(&self.volumes),
             updates: self.sender.clone(),
             stop: stopped,
+            survivor: None,
         };
         self.tasks.insert(name.to_owned(), stop);
         tokio::spawn(container::run(job));
@@ -275,11 +284,8 @@ impl Worker {
         }
     }
 
-    fn container(&self, name: &str) -> Option<Container> {
-        let spec = self.pod.spec.as_ref()?;
-        let mut lasting = spec.init_containers.iter().flatten().chain(&spec.containers);
-        let found = lasting.find(|container| container.name == name).cloned();
-        found.or_else(|| ephemeral::containers(&self.pod).into_iter().find(|container| container.name == name))
+    pub(super) fn container(&self, name: &str) -> Option<Container> {
+        ephemeral::find(&self.pod, name)
     }
 
     fn take(&mut self, name: &str, update: Update) {

@@ -1,12 +1,13 @@
 //! Containers that outlived the node that started them: how the next one finds them, and how they are ended.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::io::BufReader;
@@ -15,10 +16,12 @@ use tokio::net::unix::pipe;
 
 use super::handle::{Life, Output, Running};
 use super::link;
-use super::spec::{Attachment, PROTOCOL, Report};
+use super::spec::{Attachment, PROTOCOL, Report, Request};
 
 /// How long a supervisor may take to say who it is.
 const GREETING_LIMIT: Duration = Duration::from_secs(5);
+/// How long a container may take to be gone after it was ended.
+const END_LIMIT: Duration = Duration::from_secs(5);
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 /// Makes the pipes of a container that can outlive the node, in its directory, and opens them.
@@ -101,23 +104,27 @@ pub async fn attach(directory: &Path) -> io::Result<(Running, Attachment)> {
     }
 }
 
-/// Ends every container that still lives below the directory of a Pod.
-pub fn end_below(pod: &Path) {
-    for directory in runs(pod) {
-        let supervisor =
-            link::at(&directory, |path| StdUnixStream::connect(path)).and_then(|stream| supervisor_of(&stream));
-        if let Ok((supervisor, _)) = supervisor {
-            end(&supervisor);
-        }
-    }
+/// Ends every container that still lives below the directory of a Pod; how many those were.
+pub fn end_below(pod: &Path) -> usize {
+    let ended = runs(pod).into_iter().filter(|directory| {
+        let connected = link::at(directory, |path| StdUnixStream::connect(path));
+        connected.is_ok_and(|stream| end(stream).is_ok())
+    });
+    ended.count()
 }
 
-/// Ends a supervisor and with it its container; waits until it is gone.
-fn end(supervisor: &OwnedFd) {
-    let _ = rustix::process::pidfd_send_signal(supervisor, Signal::KILL);
-    let mut gone = [rustix::event::PollFd::new(supervisor, rustix::event::PollFlags::IN)];
-    let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
-    let _ = rustix::event::poll(&mut gone, Some(&limit));
+/// Ends a container. Its supervisor goes when all of it has ended, or is made to.
+fn end(mut stream: StdUnixStream) -> io::Result<()> {
+    let (supervisor, _) = supervisor_of(&stream)?;
+    let mut line = serde_json::to_vec(&Request::Kill)?;
+    line.push(b'\n');
+    let asked = stream.write_all(&line);
+    let mut gone = [PollFd::new(&supervisor, PollFlags::IN)];
+    let limit = Timespec::try_from(END_LIMIT).ok();
+    if asked.is_err() || rustix::event::poll(&mut gone, limit.as_ref()) != Ok(1) {
+        rustix::process::pidfd_send_signal(&supervisor, Signal::KILL)?;
+    }
+    Ok(())
 }
 
 /// The directories of all runs of all containers of a Pod.

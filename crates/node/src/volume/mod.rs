@@ -58,8 +58,13 @@ pub(crate) async fn prepare(
     Ok(places)
 }
 
-/// True for volumes whose content the node writes: containers see them read-only.
-pub(crate) fn is_payload(volume: &Volume) -> bool {
+/// True for volumes that containers only read: those whose content the node writes, and claims that say so.
+pub(crate) fn is_read_only(volume: &Volume) -> bool {
+    is_payload(volume) || volume.persistent_volume_claim.as_ref().is_some_and(|source| source.read_only == Some(true))
+}
+
+/// True for volumes whose content the node writes.
+fn is_payload(volume: &Volume) -> bool {
     volume.config_map.is_some()
         || volume.secret.is_some()
         || volume.projected.is_some()
@@ -84,12 +89,7 @@ async fn prepare_one(
         return Ok(place.to_owned());
     }
     if volume.empty_dir.is_some() {
-        // Only at first: afterwards its mode is the program's business.
-        if !place.is_dir() {
-            fs::create_dir_all(place).map_err(io_error)?;
-            fs::set_permissions(place, Permissions::from_mode(0o777)).map_err(io_error)?;
-            share(pod, place).map_err(io_error)?;
-        }
+        make(pod, place).map_err(io_error)?;
         return Ok(place.to_owned());
     }
     if let Some(source) = &volume.host_path {
@@ -99,6 +99,16 @@ async fn prepare_one(
         return claim(pod, &volume.name, &source.claim_name, supplies.client).await;
     }
     Err(VolumeError::Unsupported { volume: volume.name.clone() })
+}
+
+/// Makes the directory of a volume. Only at first: afterwards its mode is the program's business.
+fn make(pod: &Pod, place: &Path) -> io::Result<()> {
+    if place.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(place)?;
+    fs::set_permissions(place, Permissions::from_mode(0o777))?;
+    share(pod, place)
 }
 
 /// Gives the top of a volume to the Pod's `fsGroup`, where this process may.
@@ -138,6 +148,6 @@ async fn claim(pod: &Pod, volume: &str, name: &str, client: &Client) -> Result<P
     let spec = bound.spec.unwrap_or_default();
     let path = spec.host_path.map(|source| source.path).or_else(|| spec.local.map(|source| source.path));
     let path = PathBuf::from(path.ok_or_else(|| fail("is bound to a volume that is not on this machine".to_owned()))?);
-    fs::create_dir_all(&path).map_err(|source| VolumeError::Io { volume: volume.to_owned(), source })?;
+    make(pod, &path).map_err(|source| VolumeError::Io { volume: volume.to_owned(), source })?;
     Ok(path)
 }
