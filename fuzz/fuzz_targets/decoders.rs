@@ -4,10 +4,11 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use windlass_apiserver::fuzz;
 
-static TARGET: LazyLock<String> = LazyLock::new(|| {
-    std::env::var("WINDLASS_FUZZ_TARGET").expect("`cargo xtask fuzz` names the target in WINDLASS_FUZZ_TARGET")
+static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+    let name = std::env::var("WINDLASS_FUZZ_TARGET").expect("`cargo xtask fuzz` names the target in WINDLASS_FUZZ_TARGET");
+    let mut targets = windlass_apiserver::fuzz::TARGETS.into_iter().chain(windlass_node::fuzz::TARGETS);
+    targets.find(|(known, _)| *known == name).expect("the target exists").1
 });
 
-fuzz_target!(|bytes: &[u8]| fuzz::run(&TARGET, bytes));
+fuzz_target!(|bytes: &[u8]| TARGET(bytes));

@@ -17,16 +17,29 @@ pub(crate) enum Soak {
         #[arg(long, default_value_t = 300)]
         rounds: u32,
     },
+    /// Kill the cluster with -9 while Pods come, run and go, and look for their processes.
+    Survival {
+        /// How many Pods.
+        #[arg(long, default_value_t = 100)]
+        pods: u32,
+        /// How often.
+        #[arg(long, default_value_t = 20)]
+        rounds: u32,
+    },
 }
 
 /// The `soak` task.
 pub(crate) fn run(soak: &Soak) -> Result<()> {
-    let Soak::Durability { rounds } = soak;
+    let (test, pods, rounds) = match soak {
+        Soak::Durability { rounds } => ("durability", 0, rounds),
+        Soak::Survival { pods, rounds } => ("survival", *pods, rounds),
+    };
     run_command(
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .current_dir(root())
-            .args(["test", "--package", "windlass-cli", "--test", "durability", "--", "--nocapture"])
+            .args(["test", "--package", "windlass-cli", "--test", test, "--", "--nocapture"])
             .env("WINDLASS_TEST_KUBECTL", tools::install()?)
+            .env("WINDLASS_PODS", pods.to_string())
             .env("WINDLASS_ROUNDS", rounds.to_string()),
     )
 }

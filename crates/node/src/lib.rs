@@ -5,6 +5,8 @@ mod cache;
 mod config;
 mod context;
 mod event;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod image;
 mod log;
 mod low_port;

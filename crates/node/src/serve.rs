@@ -28,7 +28,7 @@ pub(crate) fn serve(uri: &Uri, logs: &Logs, find: FindPod<'_>) -> Response<Body>
     let ["containerLogs", namespace, pod, container] = parts.as_slice() else {
         return failure(StatusCode::NOT_FOUND, format!("no such path: {}", uri.path()));
     };
-    let options = match parse(uri.query().unwrap_or_default(), Timestamp::now()) {
+    let options = match log_options(uri.query().unwrap_or_default(), Timestamp::now()) {
         Ok(options) => options,
         Err(problem) => return failure(StatusCode::BAD_REQUEST, problem),
     };
@@ -63,7 +63,8 @@ fn container_log(container: &Path, previous: bool) -> Option<Vec<PathBuf>> {
     })
 }
 
-fn parse(query: &str, now: Timestamp) -> Result<LogOptions, String> {
+/// What of a log a query asks for.
+pub(crate) fn log_options(query: &str, now: Timestamp) -> Result<LogOptions, String> {
     let mut options = LogOptions::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -77,7 +78,9 @@ fn parse(query: &str, now: Timestamp) -> Result<LogOptions, String> {
             "limitBytes" => options.limit_bytes = Some(value.parse().map_err(|_| bad())?),
             "sinceSeconds" => {
                 let seconds: i64 = value.parse().map_err(|_| bad())?;
-                options.since = Some(now - SignedDuration::from_secs(seconds));
+                let since = now.checked_sub(SignedDuration::from_secs(seconds));
+                // What is longer ago than there are dates leaves nothing out.
+                options.since = Some(since.unwrap_or(if seconds < 0 { Timestamp::MAX } else { Timestamp::MIN }));
             }
             "sinceTime" => {
                 let time = value.replace("%3A", ":").replace("%3a", ":").replace("%2B", "+").replace("%2b", "+");
@@ -162,6 +165,7 @@ mod tests {
         check("c?limitBytes=5", 200, "one\nt").await;
         check("c?sinceTime=2999-01-01T00%3A00%3A00Z", 200, "").await;
         check("c?follow=true", 200, "one\ntwo\nthree\n").await;
+        check("c?sinceSeconds=9223372036854775807", 200, "one\ntwo\nthree\n").await;
         check("c?tailLines=x", 400, "tailLines=x is not valid").await;
         check("d", 400, "container \"d\" in pod \"p\" is waiting to start").await;
         let stamped = ask(&logs, &pod, "/containerLogs/n/p/c?timestamps=true&tailLines=1").await.1;

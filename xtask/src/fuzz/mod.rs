@@ -43,7 +43,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let targets = targets(&options.targets)?;
     if options.list {
-        targets.iter().for_each(|target| println!("{target}"));
+        targets.iter().for_each(|target| println!("{}", target.name));
         return Ok(());
     }
     let program = build()?;
@@ -55,8 +55,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut rows = Vec::new();
     for target in &targets {
         let outcome = fuzz(&program, target, options.seconds)?;
-        println!("{target:<12} {outcome}");
-        rows.push((target, outcome));
+        println!("{:<12} {outcome}", target.name);
+        rows.push((&target.name, outcome));
     }
     let found: Vec<_> =
         rows.iter().filter(|(_, outcome)| outcome.is_finding()).map(|(name, _)| name.as_str()).collect();
@@ -72,17 +72,34 @@ fn folder() -> PathBuf {
     root().join("fuzz")
 }
 
-/// The targets by name: each has a folder of seeds, which a test of windlass-apiserver holds in step with the code.
-fn targets(wanted: &[String]) -> Result<Vec<String>> {
-    let seeds = fs::read_dir(folder().join("seeds")).context("there are no seeds")?;
-    let mut known =
-        seeds.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<Result<Vec<String>>>()?;
-    known.sort();
-    if let Some(unknown) = wanted.iter().find(|name| !known.contains(name)) {
-        bail!("there is no target {unknown}; these are there: {}", known.join(" "));
+/// What is fuzzed, and where its seeds are.
+struct Target {
+    name: String,
+    seeds: PathBuf,
+}
+
+/// The targets by name: each has a folder of seeds, which a test of the crate that it belongs to holds in step with the
+/// code.
+fn targets(wanted: &[String]) -> Result<Vec<Target>> {
+    let mut known = Vec::new();
+    for owner in entries(&folder().join("seeds"))? {
+        for seeds in entries(&owner)? {
+            let name = seeds.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            known.push(Target { name, seeds });
+        }
     }
-    known.retain(|name| wanted.is_empty() || wanted.contains(name));
+    known.sort_by(|left, right| left.name.cmp(&right.name));
+    if let Some(unknown) = wanted.iter().find(|name| !known.iter().any(|target| target.name == **name)) {
+        let names: Vec<_> = known.into_iter().map(|target| target.name).collect();
+        bail!("there is no target {unknown}; these are there: {}", names.join(" "));
+    }
+    known.retain(|target| wanted.is_empty() || wanted.contains(&target.name));
     Ok(known)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
 
 /// Builds the program, with the toolchain of the project: the sanitizer alone asks for a switch of the unstable ones.
@@ -99,10 +116,10 @@ fn build() -> Result<PathBuf> {
     program.context("the fuzz program was built, but is not there")
 }
 
-fn command(program: &Path, target: &str) -> Command {
+fn command(program: &Path, target: &Target) -> Command {
     let mut command = Command::new(program);
     command
-        .env(TARGET_VARIABLE, target)
+        .env(TARGET_VARIABLE, &target.name)
         .env("RUST_BACKTRACE", "1")
         .env("ASAN_OPTIONS", "detect_leaks=0")
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
@@ -111,8 +128,9 @@ fn command(program: &Path, target: &str) -> Command {
 }
 
 /// Runs one target for a while.
-fn fuzz(program: &Path, target: &str, seconds: u32) -> Result<Outcome> {
-    let (corpus, artifacts) = (folder().join("corpus").join(target), folder().join("artifacts").join(target));
+fn fuzz(program: &Path, target: &Target, seconds: u32) -> Result<Outcome> {
+    let name = &target.name;
+    let (corpus, artifacts) = (folder().join("corpus").join(name), folder().join("artifacts").join(name));
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
     let log = artifacts.join("log");
@@ -124,7 +142,7 @@ fn fuzz(program: &Path, target: &str, seconds: u32) -> Result<Outcome> {
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg("-print_final_stats=1")
         .arg(&corpus)
-        .arg(folder().join("seeds").join(target))
+        .arg(&target.seeds)
         .stdout(output.try_clone()?)
         .stderr(output)
         .status()

@@ -1,7 +1,7 @@
 //! Objects of built-in kinds on their whole way: read, completed, checked, written in every form.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use windlass_schema::{Kind, builtin, conform, defaults, protobuf, validate_builtin, validate_metadata};
 
 use super::sample::Source;
@@ -54,18 +54,30 @@ fn written(object: &Value) {
     assert!(is_same(&read, object), "{read} {object}");
 }
 
-/// Protobuf does not tell a list of nothing from no list where one must stand.
-fn is_same(left: &Value, right: &Value) -> bool {
-    let is_nothing = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-    match (left, right) {
-        (Value::Object(left), Value::Object(right)) => {
-            left.keys().eq(right.keys()) && left.values().zip(right.values()).all(|(left, right)| is_same(left, right))
+/// Whether an object that was read is the one that was written. Protobuf has no lists of nothing: kube-apiserver, too,
+/// answers `null` where an empty list was sent and one must stand, and the other way round in `extra`, whose lists are
+/// messages of their own.
+fn is_same(read: &Value, written: &Value) -> bool {
+    match (read, written) {
+        (Value::Object(read), Value::Object(written)) => {
+            let is_same_member = |((name, read), written): ((&String, &Value), &Value)| match (name.as_str(), read) {
+                ("extra", Value::Object(lists)) => is_same_extra(lists, written),
+                _ => is_same(read, written),
+            };
+            read.keys().eq(written.keys()) && read.iter().zip(written.values()).all(is_same_member)
         }
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same(left, right))
+        (Value::Array(read), Value::Array(written)) => {
+            read.len() == written.len() && read.iter().zip(written).all(|(read, written)| is_same(read, written))
         }
-        _ => left == right || (is_nothing(left) && is_nothing(right)),
+        (Value::Null, Value::Array(written)) => written.is_empty(),
+        _ => read == written,
     }
+}
+
+fn is_same_extra(read: &Map<String, Value>, written: &Value) -> bool {
+    let Some(written) = written.as_object() else { return false };
+    let is_same_list = |(read, written): (&Value, &Value)| read == written || (written.is_null() && *read == json!([]));
+    read.keys().eq(written.keys()) && read.values().zip(written.values()).all(is_same_list)
 }
 
 fn check(kind: &Kind, object: &Value, old: Option<&Value>) {

@@ -1,6 +1,7 @@
 //! Values that nearly fit a schema, made from bytes.
 
 use serde_json::{Map, Value, json};
+use windlass_merge::Shape as _;
 use windlass_schema::Schema;
 
 /// How deep a value goes.
@@ -102,7 +103,9 @@ impl<'a> Source<'a> {
             Some("boolean") => (decision.is_multiple_of(2)).into(),
             Some("array") => {
                 let Some(items) = schema.items() else { return json!([]) };
-                (0..decision % ITEMS_MAX).map(|_| self.deep(items, depth - 1)).collect()
+                let mut items: Vec<_> = (0..decision % ITEMS_MAX).map(|_| self.deep(items, depth - 1)).collect();
+                identify(&mut items, schema);
+                items.into()
             }
             _ => self.object(schema, depth, decision % FIELDS_MAX),
         }
@@ -159,5 +162,16 @@ impl<'a> Source<'a> {
             5 => self.number(),
             _ => self.text(),
         }
+    }
+}
+
+/// Gives the items of a list what tells them apart, since few have it by chance.
+fn identify(items: &mut [Value], list: &Schema) {
+    let Some(key) = list.patch_strategy().merge_key else { return };
+    let is_text = list.items().and_then(|item| item.member(key)).and_then(Schema::type_name) == Some("string");
+    for (index, item) in items.iter_mut().enumerate() {
+        let Value::Object(item) = item else { continue };
+        let identity = || if is_text { TEXTS[index + 1].into() } else { index.into() };
+        item.entry(key).or_insert_with(identity);
     }
 }

@@ -14,6 +14,7 @@ pub(super) fn selectors(bytes: &[u8]) {
     if let Ok(labels) = LabelSelector::parse(selector) {
         let again = LabelSelector::parse(&labels.to_string()).unwrap_or_else(|error| panic!("{labels}: {error:?}"));
         assert_eq!(again, labels);
+        // Of commas alone kube-apiserver says that they are no selector; fields are selected by them all the same.
         let is_blank = selector.chars().all(|letter| " \t\r\n".contains(letter));
         assert_eq!(labels.is_empty(), is_blank, "{selector:?}");
         let _ = labels.matches(&object);

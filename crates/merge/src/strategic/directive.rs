@@ -62,8 +62,8 @@ pub(super) fn go_text(value: &Value) -> String {
 pub(super) fn name_of(name: &str) -> Result<Name<'_>, PatchError> {
     let list = |prefix: &str| match name.strip_prefix(prefix) {
         Some(rest) => match rest.strip_prefix('/') {
-            Some(list) if !list.is_empty() => Ok(Some(list)),
-            _ => Err(malformed(format!("{name:?} must be {prefix}/ and the name of a list"))),
+            Some(list) => Ok(Some(list)),
+            None => Err(malformed(format!("{name:?} must be {prefix}/ and the name of a list"))),
         },
         None => Ok(None),
     };
@@ -76,30 +76,41 @@ pub(super) fn name_of(name: &str) -> Result<Name<'_>, PatchError> {
     Ok(Name::Plain(name))
 }
 
-/// A value as it is stored where nothing is to merge with: without directives and without nulls in maps. `None` where
-/// it is only there to be deleted, or to say how a list is treated.
+/// A value as it is stored where nothing is to merge with: without nulls in maps, and without maps that have a `$patch`,
+/// whatever that asks for. `None` if it is such a map itself.
 pub(super) fn stored(value: &Value) -> Option<Value> {
     match value {
-        Value::Object(members) if members.get(PATCH).is_some_and(|patch| patch == "delete") => None,
-        Value::Object(members) => Some(Value::Object(stored_members(members))),
-        Value::Array(items) => Some(Value::Array(stored_items(items))),
+        Value::Object(members) if members.contains_key(PATCH) => None,
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(_, value)| !value.is_null());
+            Some(Value::Object(kept.filter_map(|(name, value)| Some((name.clone(), stored(value)?))).collect()))
+        }
+        Value::Array(items) => Some(Value::Array(items.iter().filter_map(stored).collect())),
         _ => Some(value.clone()),
     }
 }
 
-/// The items of a list as they are stored.
-pub(super) fn stored_items(items: &[Value]) -> Vec<Value> {
-    items.iter().filter(|item| item.get(PATCH).is_none()).filter_map(stored).collect()
+/// The error for something that stands where a list must.
+pub(super) fn not_a_list(value: &Value) -> PatchError {
+    PatchError::Senseless(format!("expected a []interface {{}}, but received a {}", go_type(value)))
 }
 
-/// The members of a map as they are stored.
-pub(super) fn stored_members(members: &Map<String, Value>) -> Map<String, Value> {
-    let kept = members.iter().filter(|(name, value)| !value.is_null() && !is_directive(name));
-    kept.filter_map(|(name, value)| Some((name.clone(), stored(value)?))).collect()
+/// The type of a value, as Go names it.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
-fn is_directive(name: &str) -> bool {
-    matches!(name, PATCH | RETAIN_KEYS) || [DELETE_FROM_LIST, SET_ORDER].iter().any(|prefix| name.starts_with(prefix))
+/// Whether two values are of one type, as merging sees it.
+pub(super) fn same_type(left: &Value, right: &Value) -> bool {
+    go_type(left) == go_type(right)
 }
 
 pub(super) fn malformed(reason: impl Into<String>) -> PatchError {

@@ -5,22 +5,23 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::directive::{
-    Name, PATCH, Patch, RETAIN_KEYS, malformed, name_of, patch_of, stored, stored_items, stored_members, unknown,
+    Name, PATCH, Patch, RETAIN_KEYS, malformed, name_of, not_a_list, patch_of, same_type, stored, unknown,
 };
 use super::{list, sequence};
-use crate::order::Ordered;
 use crate::patch::PatchError;
-use crate::shape::{PatchStrategy, Shape};
+use crate::shape::{Member, PatchStrategy, Shape};
 
 /// Applies a strategic merge patch.
 ///
 /// Lists that the type merges are merged by their merge key, or as sets of scalars; other lists, and all where no shape
 /// is known, are replaced. Directives: `$patch: replace|delete` in maps and list items, `$retainKeys` in maps,
-/// `$deleteFromPrimitiveList/NAME` and `$setElementOrder/NAME` beside the list NAME.
+/// `$deleteFromPrimitiveList/NAME` and `$setElementOrder/NAME` beside the list NAME. What a directive does not reach, such
+/// as nulls and directives in an item that is new, is left to whoever reads the result as its type.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] or [`PatchError::Senseless`] for a directive that cannot be followed, [`PatchError::Inapplicable`] where a list cannot be
-/// merged.
+/// [`PatchError::Malformed`] or [`PatchError::Senseless`] for a directive that cannot be followed,
+/// [`PatchError::Senseless`] or [`PatchError::Inapplicable`] for what cannot be merged: lists of different things or of
+/// lists, maps without their merge key, and maps and lists in a map whose type does not name its members.
 pub fn apply<S: Shape>(original: &Value, patch: &Value, shape: Option<&S>) -> Result<Value, PatchError> {
     let patch = patch.as_object().ok_or_else(|| malformed("a strategic merge patch must be an object"))?;
     let empty = Map::new();
@@ -33,7 +34,9 @@ pub(super) fn merge_map<S: Shape>(
     shape: Option<&S>,
 ) -> Result<Map<String, Value>, PatchError> {
     match patch_of(patch)? {
-        Some(Patch::Replace) => return Ok(stored_members(patch)),
+        Some(Patch::Replace) => {
+            return Ok(patch.iter().filter(|(name, _)| *name != PATCH).map(|(n, v)| (n.clone(), v.clone())).collect());
+        }
         Some(Patch::Delete) => return Ok(Map::new()),
         Some(Patch::Merge) => return Err(unknown(patch)),
         None => {}
@@ -44,7 +47,7 @@ pub(super) fn merge_map<S: Shape>(
     for (name, value) in patch.iter().filter(|(name, _)| !matches!(name.as_str(), PATCH | RETAIN_KEYS)) {
         match name_of(name)? {
             Name::OrderOf(_) => {}
-            Name::DeleteFrom(list) => delete_from(&mut merged, list, value)?,
+            Name::DeleteFrom(list) => delete_from(&mut merged, list, value, shape)?,
             Name::Plain(name) if ordered.contains(&name) => {}
             Name::Plain(name) => merge_member(&mut merged, name, value, shape)?,
         }
@@ -62,11 +65,19 @@ fn merge_member<S: Shape>(
     let strategy = field.as_ref().map(Shape::patch_strategy).unwrap_or_default();
     let value = match (merged.get(name), patch) {
         (_, Value::Null) => None,
-        (Some(Value::Object(original)), Value::Object(patch)) if !strategy.replace => {
-            Some(Value::Object(merge_map(original, patch, field.as_ref())?))
+        (Some(Value::Object(original)), Value::Object(members)) => {
+            declared(shape, name)?;
+            match strategy.replace {
+                true => Some(patch.clone()),
+                false => Some(Value::Object(merge_map(original, members, field.as_ref())?)),
+            }
         }
-        (Some(Value::Array(original)), Value::Array(patch)) if strategy.merge => {
-            Some(Value::Array(list::merge_list(original, patch, field.as_ref())?))
+        (Some(Value::Array(original)), Value::Array(items)) => {
+            declared(shape, name)?;
+            match strategy.merge {
+                true => Some(Value::Array(list::merge_list(original, items, field.as_ref())?)),
+                false => Some(patch.clone()),
+            }
         }
         _ => stored(patch),
     };
@@ -77,14 +88,24 @@ fn merge_member<S: Shape>(
     Ok(())
 }
 
+/// Checks that the type names the member: Kubernetes knows how to merge only what is a field of a struct.
+fn declared<S: Shape>(shape: Option<&S>, name: &str) -> Result<(), PatchError> {
+    let why = match shape.map_or(Member::Declared, |shape| shape.membership(name)) {
+        Member::Declared => return Ok(()),
+        Member::Free => "merging an object in json but data type is not struct, instead is: map".to_owned(),
+        Member::Undeclared => format!("unable to find api field in struct for the json field {name:?}"),
+    };
+    Err(PatchError::Senseless(why))
+}
+
 /// Follows `$retainKeys`: members that are not named go, and the patch may set no others.
 fn retain_keys(merged: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or_else(|| malformed("$retainKeys must be a list of names"))?;
     let keys: BTreeSet<_> = keys.iter().filter_map(Value::as_str).collect();
     let retained = |name: &str| keys.contains(name);
-    for (name, value) in patch.iter().filter(|(name, _)| !name.starts_with('$')) {
-        if !value.is_null() && !retained(name) {
+    for (name, value) in patch.iter().filter(|(name, _)| *name != RETAIN_KEYS) {
+        if !value.is_null() && matches!(name_of(name), Ok(Name::Plain(_))) && !retained(name) {
             return Err(malformed(format!("the patch sets {name:?}, which is not in its $retainKeys")));
         }
     }
@@ -101,14 +122,20 @@ fn order_lists<'p, S: Shape>(
     let mut ordered = Vec::new();
     for (name, order) in patch {
         let Name::OrderOf(name) = name_of(name)? else { continue };
-        let order = order.as_array().ok_or_else(|| malformed(format!("the order of {name:?} must be a list")))?;
+        let order = order.as_array().ok_or_else(|| not_a_list(order))?;
         let field = shape.and_then(|shape| shape.field(name));
         let strategy = field.as_ref().map(Shape::patch_strategy).unwrap_or_default();
-        let original = as_list(merged.get(name), name)?;
-        let patched = as_list(patch.get(name), name)?;
+        let [original, patched] = [as_list(merged.get(name))?, as_list(patch.get(name))?];
+        declared(shape, name)?;
         sequence::check(patched.unwrap_or_default(), order, strategy.merge_key)?;
         ordered.push(name);
         let Some(items) = merged_list(original, patched, field.as_ref(), strategy)? else { continue };
+        match (list::of_maps(original.unwrap_or_default(), patched.unwrap_or_default())?, strategy.merge_key) {
+            (None, _) => return Err(PatchError::Senseless("no elements in any of the given slices".to_owned())),
+            (Some(true), None) if !items.is_empty() => return Err(list::without_key()),
+            (_, Some(key)) => list::keyed(&items, key)?,
+            (Some(_), None) => {}
+        }
         let items = sequence::arrange(items, order, original.unwrap_or_default(), strategy.merge_key);
         merged.insert(name.to_owned(), Value::Array(items));
     }
@@ -125,23 +152,31 @@ fn merged_list<S: Shape>(
         (None, None) => Ok(None),
         (Some(original), None) => Ok(Some(original.to_vec())),
         (Some(original), Some(patch)) if strategy.merge => list::merge_list(original, patch, field).map(Some),
-        (_, Some(patch)) => Ok(Some(stored_items(patch))),
+        (Some(_), Some(patch)) => Ok(Some(patch.to_vec())),
+        (None, Some(patch)) => Ok(Some(patch.iter().filter_map(stored).collect())),
     }
 }
 
-fn delete_from(merged: &mut Map<String, Value>, list: &str, gone: &Value) -> Result<(), PatchError> {
-    let gone = gone.as_array().ok_or_else(|| malformed(format!("what is deleted from {list:?} must be a list")))?;
-    if let Some(items) = merged.get_mut(list).and_then(Value::as_array_mut) {
-        let gone: BTreeSet<_> = gone.iter().map(Ordered).collect();
-        items.retain(|item| !gone.contains(&Ordered(item)));
+/// Follows `$deleteFromPrimitiveList`. Of what is not a list it makes what a patch without the directive would.
+fn delete_from<S: Shape>(
+    merged: &mut Map<String, Value>,
+    name: &str,
+    gone: &Value,
+    shape: Option<&S>,
+) -> Result<(), PatchError> {
+    match (merged.get(name), gone) {
+        (Some(Value::Array(items)), Value::Array(gone)) => {
+            declared(shape, name)?;
+            let field = shape.and_then(|shape| shape.field(name));
+            let left = list::delete_from_list(items, gone, field.as_ref())?;
+            merged.insert(name.to_owned(), Value::Array(left));
+            Ok(())
+        }
+        (Some(value), gone) if gone.is_null() || same_type(value, gone) => merge_member(merged, name, gone, shape),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-fn as_list<'v>(value: Option<&'v Value>, name: &str) -> Result<Option<&'v [Value]>, PatchError> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Array(items)) => Ok(Some(items)),
-        Some(_) => Err(malformed(format!("$setElementOrder names {name:?}, which is not a list"))),
-    }
+fn as_list(value: Option<&Value>) -> Result<Option<&[Value]>, PatchError> {
+    value.map(|value| value.as_array().map(Vec::as_slice).ok_or_else(|| not_a_list(value))).transpose()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
-use super::directive::{PATCH, malformed};
+use super::directive::{PATCH, go_text};
 use crate::order::{self, Ordered};
 use crate::patch::PatchError;
 
@@ -57,7 +57,9 @@ pub(super) fn check(patch: &[Value], order: &[Value], key: Option<&str>) -> Resu
     let mut left = order.iter();
     for item in patch.iter().filter(|item| item.get(PATCH).is_none()) {
         if !left.any(|named| same(named, item, key)) {
-            return Err(malformed(format!("the item {item} of the patch is not where $setElementOrder has it")));
+            let [patch, order] = [patch, order].map(|list| go_text(&Value::Array(list.to_vec())));
+            let why = format!("The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n");
+            return Err(PatchError::Senseless(why));
         }
     }
     Ok(())

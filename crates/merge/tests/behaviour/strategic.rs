@@ -42,7 +42,8 @@ fn a_map_that_the_type_replaces_is_replaced() {
 fn maps_are_replaced_or_emptied_by_directive() {
     check(json!({"nested": {"a": 1}}), json!({"nested": {"$patch": "replace", "b": {}}}), json!({"nested": {"b": {}}}));
     check(json!({"nested": {"a": 1}}), json!({"nested": {"$patch": "delete"}}), json!({"nested": {}}));
-    check(json!({}), json!({"nested": {"$patch": "replace", "a": 1}}), json!({"nested": {"a": 1}}));
+    // Where there is nothing to replace, Kubernetes takes the directive for a reason to leave the map out.
+    check(json!({}), json!({"nested": {"$patch": "replace", "a": 1}}), json!({}));
     check(json!({}), json!({"nested": {"$patch": "delete"}}), json!({}));
     for (directive, told) in [(json!("drop"), "drop"), (json!("merge"), "merge"), (json!(1), "1")] {
         let patch = json!({"nested": {"$patch": directive, "b": [null, {"c": "d"}]}});
@@ -71,9 +72,42 @@ fn retained_keys_are_all_that_is_left() {
         json!({"strategy": {"$retainKeys": ["type"], "rolling": null}}),
         json!({"strategy": {"type": "RollingUpdate"}}),
     );
-    check(json!({}), json!({"strategy": {"$retainKeys": ["type"], "type": "x"}}), json!({"strategy": {"type": "x"}}));
+    // Nothing is there to be reduced: the directive stays, as a field that the type does not have.
+    let new = json!({"strategy": {"$retainKeys": ["type"], "type": "x"}});
+    check(json!({}), new.clone(), new);
     check_malformed(live(), json!({"strategy": {"$retainKeys": ["type"], "rolling": {"max": 2}}}));
     check_malformed(live(), json!({"strategy": {"$retainKeys": "type"}}));
+}
+
+#[test]
+fn only_members_that_the_type_names_can_be_merged() {
+    let refused = |original: Value, patch: Value| {
+        let wrap = |value: Value| json!({ "spec": {"any": value} });
+        let patched = strategic::apply(&wrap(original), &wrap(patch.clone()), Some(thing()));
+        assert!(matches!(patched, Err(PatchError::Senseless(_))), "{patch}: {patched:?}");
+    };
+    refused(json!({"a": {"b": 1}}), json!({"a": {"b": 2}}));
+    refused(json!({"a": [1]}), json!({"a": [2]}));
+    check(json!({"any": {"a": 1}}), json!({"any": {"a": 2, "b": {"c": 1}}}), json!({"any": {"a": 2, "b": {"c": 1}}}));
+    check(json!({"any": {"a": {"b": 1}}}), json!({"any": {"a": null}}), json!({"any": {}}));
+}
+
+#[test]
+fn a_patch_need_not_say_the_same_twice() {
+    let again = |patch: Value, once: Value, twice: Value| {
+        let live = json!({"containers": [{"name": "a", "image": "1"}]});
+        check(live, patch.clone(), once.clone());
+        check(once, patch, twice);
+    };
+    // A new item keeps its nulls, and its key may be one; each time it is merged into, they go.
+    again(
+        json!({"containers": [{"name": "b", "image": null}]}),
+        json!({"containers": [{"name": "b", "image": null}, {"name": "a", "image": "1"}]}),
+        json!({"containers": [{"name": "b"}, {"name": "a", "image": "1"}]}),
+    );
+    // A map that is not there is not made by a patch that replaces it, one that is there is.
+    check(json!({}), json!({"nested": {"$patch": "replace", "a": 1}}), json!({}));
+    check(json!({"nested": {}}), json!({"nested": {"$patch": "replace", "a": 1}}), json!({"nested": {"a": 1}}));
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! Images from files that a person has: OCI layouts, OCI and Docker archives, plain directories.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::layer;
+use super::layer::{self, Budget};
 use super::store::{ImageConfig, ImageError, ImageStore, Record, doing};
 
 /// Largest manifest, index or configuration that is read.
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 /// Indexes in indexes, before they are taken for a loop.
 const INDEX_DEPTH_MAX: usize = 4;
+/// Layers of one image; those who build images stop well before it.
+const LAYERS_MAX: usize = 1024;
 
 #[derive(Deserialize)]
 struct DockerManifest {
@@ -76,19 +78,20 @@ impl From<RunConfig> for ImageConfig {
     }
 }
 
-/// Puts the image at `path` into the store.
-pub(crate) fn add(store: &ImageStore, path: &Path) -> Result<Record, ImageError> {
+/// Puts the image at `path` into the store, if neither the archive nor what its layers become is more than `budget`.
+pub(crate) fn add(store: &ImageStore, path: &Path, budget: Budget) -> Result<Record, ImageError> {
     if !path.is_dir() {
         let unpacked = tempfile::tempdir_in(parent_of(store)?).map_err(doing("create a directory"))?;
         let file = File::open(path).map_err(doing(format!("open {}", path.display())))?;
-        layer::unpack(decompressed(file).map_err(doing("read the archive"))?, unpacked.path())
+        let stream = decompressed(file).map_err(doing("read the archive"))?;
+        layer::unpack(stream, unpacked.path(), &mut budget.clone())
             .map_err(doing(format!("unpack {}", path.display())))?;
-        return add_layout(store, unpacked.path(), path);
+        return add_layout(store, unpacked.path(), path, budget);
     }
     if path.join("index.json").is_file() || path.join("manifest.json").is_file() {
-        return add_layout(store, path, path);
+        return add_layout(store, path, path, budget);
     }
-    add_directory(store, path)
+    add_directory(store, path, budget)
 }
 
 fn parent_of(store: &ImageStore) -> Result<PathBuf, ImageError> {
@@ -98,7 +101,7 @@ fn parent_of(store: &ImageStore) -> Result<PathBuf, ImageError> {
 }
 
 /// A directory is the root file system; a file `image.json` beside `rootfs` may say how it is run.
-fn add_directory(store: &ImageStore, path: &Path) -> Result<Record, ImageError> {
+fn add_directory(store: &ImageStore, path: &Path, mut budget: Budget) -> Result<Record, ImageError> {
     let described = path.join("rootfs").is_dir();
     let files = if described { path.join("rootfs") } else { path.to_owned() };
     let config = if described && path.join("image.json").is_file() {
@@ -108,28 +111,24 @@ fn add_directory(store: &ImageStore, path: &Path) -> Result<Record, ImageError> 
     };
     let id = format!("dir-{:032x}", rand::random::<u128>());
     store.publish(&id, |rootfs| {
-        let mut builder = tar::Builder::new(Vec::new());
+        let archive = tempfile::tempfile_in(parent_of(store)?).map_err(doing("create a file"))?;
+        let mut builder = tar::Builder::new(archive);
         builder.follow_symlinks(false);
         builder.append_dir_all("", &files).map_err(doing(format!("read {}", files.display())))?;
-        let archive = builder.into_inner().map_err(doing(format!("read {}", files.display())))?;
-        layer::unpack(&archive[..], rootfs).map_err(doing(format!("copy {}", files.display())))
+        let mut archive = builder.into_inner().map_err(doing(format!("read {}", files.display())))?;
+        let copied = archive.rewind().and_then(|()| layer::unpack(BufReader::new(archive), rootfs, &mut budget));
+        copied.map_err(doing(format!("copy {}", files.display())))
     })?;
     Ok(Record { id, config, source: format!("directory {}", path.display()) })
 }
 
-fn add_layout(store: &ImageStore, layout: &Path, origin: &Path) -> Result<Record, ImageError> {
+fn add_layout(store: &ImageStore, layout: &Path, origin: &Path, mut budget: Budget) -> Result<Record, ImageError> {
     let problem =
         |problem: &str| ImageError::Archive { path: origin.display().to_string(), problem: problem.to_owned() };
-    let (config_path, layers) = if layout.join("index.json").is_file() {
-        oci(layout, "index.json".into(), 0)?.ok_or_else(|| problem("it has no image for this architecture"))?
-    } else if layout.join("manifest.json").is_file() {
-        let manifests: Vec<DockerManifest> =
-            parsed(&layout.join("manifest.json"), &document(layout, Path::new("manifest.json"))?)?;
-        let first = manifests.into_iter().next().ok_or_else(|| problem("it names no image"))?;
-        (first.config.into(), first.layers.into_iter().map(PathBuf::from).collect())
-    } else {
-        return Err(problem("it is no image: neither index.json (OCI) nor manifest.json (Docker) is there"));
-    };
+    let (config_path, layers) = image_of(layout, &problem)?;
+    if layers.len() > LAYERS_MAX {
+        return Err(problem(&format!("it has {} layers, more than {LAYERS_MAX}", layers.len())));
+    }
     let config_bytes = document(layout, &config_path)?;
     let config: ConfigFile = serde_json::from_slice(&config_bytes).map_err(|e| problem(&e.to_string()))?;
     let id = format!("sha256-{}", hex::encode(Sha256::digest(&config_bytes)));
@@ -138,16 +137,30 @@ fn add_layout(store: &ImageStore, layout: &Path, origin: &Path) -> Result<Record
             let path = inside(layout, layer_path)?;
             let file = File::open(&path).map_err(doing(format!("open {}", path.display())))?;
             let stream = decompressed(file).map_err(doing("read a layer"))?;
-            layer::unpack(stream, rootfs).map_err(doing(format!("unpack {}", layer_path.display())))?;
+            layer::unpack(stream, rootfs, &mut budget).map_err(doing(format!("unpack {}", layer_path.display())))?;
         }
         Ok(())
     })?;
     Ok(Record { id, config: config.config.into(), source: format!("archive {}", origin.display()) })
 }
 
-type Found = Option<(PathBuf, Vec<PathBuf>)>;
+type Parts = (PathBuf, Vec<PathBuf>);
 
-fn oci(layout: &Path, path: PathBuf, depth: usize) -> Result<Found, ImageError> {
+/// Where the configuration and the layers of the image in a layout are.
+fn image_of(layout: &Path, problem: &dyn Fn(&str) -> ImageError) -> Result<Parts, ImageError> {
+    if layout.join("index.json").is_file() {
+        oci(layout, "index.json".into(), 0)?.ok_or_else(|| problem("it has no image for this architecture"))
+    } else if layout.join("manifest.json").is_file() {
+        let manifests: Vec<DockerManifest> =
+            parsed(&layout.join("manifest.json"), &document(layout, Path::new("manifest.json"))?)?;
+        let first = manifests.into_iter().next().ok_or_else(|| problem("it names no image"))?;
+        Ok((first.config.into(), first.layers.into_iter().map(PathBuf::from).collect()))
+    } else {
+        Err(problem("it is no image: neither index.json (OCI) nor manifest.json (Docker) is there"))
+    }
+}
+
+fn oci(layout: &Path, path: PathBuf, depth: usize) -> Result<Option<Parts>, ImageError> {
     let found: OciDocument = parsed(&path, &document(layout, &path)?)?;
     if let Some(config) = found.config {
         let layers = found.layers.iter().map(|layer| blob(&layer.digest)).collect();

@@ -6,12 +6,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
+use super::Progress;
 use super::apt::Apt;
 use super::installed::{self, Installed};
+use super::layer::{self, Budget};
 use super::recipe::{Recipe, recipe};
 use super::reference::Reference;
 use super::store::{ImageError, ImageStore, Record, doing};
-use super::{Progress, layer};
 
 /// What an image cannot do without; the rest comes by dependency.
 pub(crate) const BASE: [&str; 2] = ["dash", "coreutils"];
@@ -228,7 +229,8 @@ fn unpack_package(archive: &Path, rootfs: &Path) -> Result<(), ImageError> {
         .spawn()
         .map_err(doing("run dpkg-deb"))?;
     let stream = child.stdout.take().expect("standard output is a pipe");
-    let unpacked = layer::unpack(io::BufReader::with_capacity(1 << 16, stream), rootfs).map_err(doing(step()));
+    let stream = io::BufReader::with_capacity(1 << 16, stream);
+    let unpacked = layer::unpack(stream, rootfs, &mut Budget::default()).map_err(doing(step()));
     let status = child.wait().map_err(doing(step()))?;
     unpacked?;
     if status.success() { Ok(()) } else { Err(ImageError::Tool { step: "unpack a package", output: step() }) }

@@ -1,9 +1,12 @@
 //! Unpacks the file archives that images are made of, without trusting their paths.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use tar::{Archive, Entry, EntryType};
 
@@ -11,38 +14,94 @@ use crate::sandbox::resolve;
 
 /// What one image may unpack to; more is taken for an attack on the disk.
 const IMAGE_BYTES_MAX: u64 = 20 << 30;
+const IMAGE_ENTRIES_MAX: u64 = 4_000_000;
+/// What of the stream may belong to the names and the map of holes of one entry, which are held in memory.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+/// How deep directories may nest: whoever removes a tree holds one of them open for each level.
+const DEPTH_MAX: usize = 256;
 const WHITEOUT: &str = ".wh.";
 const WHITEOUT_ALL: &str = ".wh..wh..opq";
+
+/// What may still be unpacked of one image.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: IMAGE_BYTES_MAX, entries: IMAGE_ENTRIES_MAX }
+    }
+}
+
+impl Budget {
+    fn take_entry(&mut self) -> io::Result<()> {
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| io::Error::other("the image has too many files"))?;
+        Ok(())
+    }
+
+    /// Copies the content of an entry, which may be larger than what the archive has of it: files have holes.
+    fn copy(&mut self, content: &mut impl Read, file: &mut impl Write) -> io::Result<()> {
+        let copied = io::copy(&mut content.take(self.bytes.saturating_add(1)), file)?;
+        self.bytes = self.bytes.checked_sub(copied).ok_or_else(|| io::Error::other("the image is too large"))?;
+        Ok(())
+    }
+}
 
 /// Unpacks a tar stream over `rootfs`; OCI whiteouts remove what earlier layers brought.
 ///
 /// Links inside the tree are followed as they would be with `rootfs` as the root, never out of it. Owners are set
 /// where this process may do that; devices are left out, as `/dev` is the sandbox's own.
-pub(crate) fn unpack(archive: impl Read, rootfs: &Path) -> io::Result<()> {
-    let mut archive = Archive::new(archive);
-    let mut budget = IMAGE_BYTES_MAX;
-    let mut directories = Vec::new();
+pub(crate) fn unpack(archive: impl Read, rootfs: &Path, budget: &mut Budget) -> io::Result<()> {
+    let allowance = Rc::new(Cell::new(HEADER_BYTES_MAX));
+    let mut archive = Archive::new(Metered { stream: archive, left: Rc::clone(&allowance) });
+    let mut directories = BTreeMap::new();
     for entry in archive.entries()? {
         let mut entry = entry?;
+        budget.take_entry()?;
+        allowance.set(u64::MAX);
         let path = entry.path()?.into_owned();
         if path.components().any(|part| matches!(part, Component::ParentDir)) {
             return Err(io::Error::other(format!("a path leaves the image: {}", path.display())));
         }
-        if whiteout(rootfs, &path)? {
-            continue;
+        if !whiteout(rootfs, &path)?
+            && let Some(mode) = unpack_entry(&mut entry, rootfs, &path, budget)?
+        {
+            directories.insert(path, mode);
         }
-        if let Some(mode) = unpack_entry(&mut entry, rootfs, &path, &mut budget)? {
-            directories.push((path, mode));
-        }
+        // What nobody wanted counts as well, so that an archive has an end.
+        budget.copy(&mut entry, &mut io::sink())?;
+        allowance.set(HEADER_BYTES_MAX);
     }
     // Last, so that a directory that is not writable can be filled. What was a directory may have become a link since.
-    for (path, mode) in directories.into_iter().rev() {
+    for (path, mode) in directories {
         let directory = place(rootfs, &path)?;
         if fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
             fs::set_permissions(directory, Permissions::from_mode(mode | 0o700))?;
         }
     }
     Ok(())
+}
+
+/// A stream that ends with an error when more is read than is left; the reader of archives takes headers into memory
+/// however large they say they are.
+struct Metered<R> {
+    stream: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("the header of an entry is too large"));
+        }
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.stream.read(&mut buffer[..most])?;
+        self.left.set(left.saturating_sub(read as u64));
+        Ok(read)
+    }
 }
 
 fn whiteout(rootfs: &Path, path: &Path) -> io::Result<bool> {
@@ -64,7 +123,7 @@ fn unpack_entry<R: Read>(
     entry: &mut Entry<'_, R>,
     rootfs: &Path,
     path: &Path,
-    budget: &mut u64,
+    budget: &mut Budget,
 ) -> io::Result<Option<u32>> {
     let Some(name) = path.file_name() else { return Ok(None) };
     let parent = place(rootfs, path.parent().unwrap_or(Path::new("")))?;
@@ -85,9 +144,7 @@ fn unpack_entry<R: Read>(
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
             remove(&target)?;
             let mut file = fs::File::create_new(&target)?;
-            // A file with holes is larger than what the archive has of it.
-            let written = io::copy(&mut entry.by_ref().take(*budget + 1), &mut file)?;
-            *budget = budget.checked_sub(written).ok_or_else(|| io::Error::other("the image is too large"))?;
+            budget.copy(entry, &mut file)?;
             own(entry, &target);
             file.set_permissions(Permissions::from_mode(mode))?;
         }
@@ -122,7 +179,11 @@ fn own<R: Read>(entry: &Entry<'_, R>, target: &Path) {
 }
 
 fn place(rootfs: &Path, path: &Path) -> io::Result<PathBuf> {
-    Ok(rootfs.join(resolve(rootfs, path)?))
+    let inside = resolve(rootfs, path)?;
+    if inside.components().count() > DEPTH_MAX {
+        return Err(io::Error::other(format!("directories are nested more than {DEPTH_MAX} deep")));
+    }
+    Ok(rootfs.join(inside))
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -137,6 +198,10 @@ fn remove(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn unpack(archive: &[u8], rootfs: &Path) -> io::Result<()> {
+        super::unpack(archive, rootfs, &mut Budget::default())
+    }
 
     fn archive(entries: &[(&str, EntryType, &str)]) -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());
@@ -167,10 +232,10 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&outside).unwrap();
         let link = outside.to_str().unwrap();
-        unpack(&archive(&[("escape", EntryType::Symlink, link), ("escape/file", EntryType::Regular, "x")])[..], &root)
+        unpack(&archive(&[("escape", EntryType::Symlink, link), ("escape/file", EntryType::Regular, "x")]), &root)
             .unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing was written outside");
-        assert!(unpack(&archive(&[("../evil", EntryType::Regular, "x")])[..], &root).is_err());
+        assert!(unpack(&archive(&[("../evil", EntryType::Regular, "x")]), &root).is_err());
         assert!(!dir.path().join("evil").exists());
     }
 
@@ -183,7 +248,7 @@ mod tests {
         fs::set_permissions(&outside, Permissions::from_mode(0o700)).unwrap();
         let link = outside.to_str().unwrap();
         let entries = [("a", EntryType::Directory, ""), ("a", EntryType::Symlink, link)];
-        unpack(&archive(&entries)[..], &root).unwrap();
+        unpack(&archive(&entries), &root).unwrap();
         assert!(root.join("a").is_symlink());
         assert_eq!(fs::metadata(&outside).unwrap().permissions().mode() & 0o777, 0o700);
     }
@@ -192,20 +257,61 @@ mod tests {
     fn later_layers_replace_and_remove() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        unpack(&archive(&[("usr/bin/a", EntryType::Regular, "1"), ("etc/b", EntryType::Regular, "1")])[..], root)
-            .unwrap();
+        unpack(&archive(&[("usr/bin/a", EntryType::Regular, "1"), ("etc/b", EntryType::Regular, "1")]), root).unwrap();
         symlink("usr/bin", root.join("bin")).unwrap();
         unpack(
             &archive(&[
                 ("bin/", EntryType::Directory, ""),
                 ("bin/a", EntryType::Regular, "2"),
                 ("etc/.wh.b", EntryType::Regular, ""),
-            ])[..],
+            ]),
             root,
         )
         .unwrap();
         assert_eq!(fs::read_to_string(root.join("usr/bin/a")).unwrap(), "2");
         assert!(root.join("bin").is_symlink(), "a directory entry keeps the link");
         assert!(!root.join("etc/b").exists());
+    }
+
+    #[test]
+    fn the_last_mode_of_a_directory_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let entries = |mode| {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(mode);
+            header.set_path("a").unwrap();
+            header.set_size(0);
+            header.set_cksum();
+            header
+        };
+        let mut builder = tar::Builder::new(Vec::new());
+        for mode in [0o700, 0o755] {
+            builder.append(&entries(mode), io::empty()).unwrap();
+        }
+        unpack(&builder.into_inner().unwrap(), root.path()).unwrap();
+        assert_eq!(fs::metadata(root.path().join("a")).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+
+    #[test]
+    fn an_image_has_its_limits() {
+        let root = tempfile::tempdir().unwrap();
+        let check = |given: &[u8], budget: Budget, expect: &str| {
+            let error = super::unpack(given, root.path(), &mut budget.clone()).unwrap_err();
+            assert_eq!(error.to_string(), expect);
+        };
+        let two = archive(&[("a", EntryType::Regular, "four"), ("b", EntryType::Fifo, "five.")]);
+        check(&two, Budget { bytes: 8, entries: 9 }, "the image is too large");
+        check(&two, Budget { bytes: 9, entries: 1 }, "the image has too many files");
+        super::unpack(&two[..], root.path(), &mut Budget { bytes: 9, entries: 2 }).unwrap();
+        let name = "n".repeat(usize::try_from(HEADER_BYTES_MAX).unwrap());
+        let named = archive(&[("name", EntryType::GNULongName, &name), ("a", EntryType::Regular, "")]);
+        check(&named, Budget::default(), "the header of an entry is too large");
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(0);
+        builder.append_data(&mut header, "a/".repeat(DEPTH_MAX + 1) + "b", io::empty()).unwrap();
+        let deep = builder.into_inner().unwrap();
+        check(&deep, Budget::default(), "directories are nested more than 256 deep");
     }
 }

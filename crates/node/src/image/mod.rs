@@ -13,7 +13,13 @@ mod store;
 pub use reference::{Reference, ReferenceError};
 pub use store::{Image, ImageConfig, ImageError, ImageStore, PullPolicy, StoredImage};
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use archive::add as add_archive;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use layer::Budget;
 pub(crate) use passwd::{find_groups, find_user};
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use store::Record;
 
 /// Told about each step of making an image.
 pub type Progress<'a> = &'a (dyn Fn(String) + Send + Sync);

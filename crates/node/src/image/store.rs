@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
+use super::layer::Budget;
 use super::reference::{Reference, ReferenceError};
 use super::{Progress, archive, debian};
 
@@ -180,7 +181,7 @@ impl ImageStore {
         let reference: Reference = name.parse()?;
         let _lock = self.lock(&reference).await?;
         let (store, path) = (self.clone(), path.to_owned());
-        let added = tokio::task::spawn_blocking(move || archive::add(&store, &path)).await;
+        let added = tokio::task::spawn_blocking(move || archive::add(&store, &path, Budget::default())).await;
         let record = added.expect("unpacking does not panic")?;
         self.remember(&reference, &record)?;
         Ok(self.image(record))

@@ -6,4 +6,6 @@ mod writer;
 
 pub(crate) use line::Stream;
 pub(crate) use reader::{LogOptions, read};
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use writer::written;
 pub(crate) use writer::{Log, Logs, collect, files};

@@ -39,7 +39,7 @@ pub(crate) fn read(
     let (sender, pieces) = mpsc::channel(QUEUE_MAX);
     tokio::spawn(async move {
         let growth = growth.filter(|_| options.follow);
-        let mut output = Output { sender, piece: Vec::new(), left: options.limit_bytes };
+        let mut output = Output { sender, piece: Vec::new(), left: options.limit_bytes, continued: false };
         if let Err(error) = copy(files, &options, growth, &mut output).await {
             let _ = output.sender.send(Err(error)).await;
         }
@@ -54,13 +54,15 @@ struct Output {
     sender: mpsc::Sender<io::Result<Bytes>>,
     piece: Vec<u8>,
     left: Option<usize>,
+    /// Whether the last line goes on in the next one, which then has no time of its own.
+    continued: bool,
 }
 
 impl Output {
     async fn line(&mut self, line: &[u8], timestamps: bool) -> Result<(), Done> {
         let Some(line) = line::parse(line) else { return Ok(()) };
         let start = self.piece.len();
-        if timestamps {
+        if timestamps && !self.continued {
             self.piece.extend_from_slice(line.time.as_bytes());
             self.piece.push(b' ');
         }
@@ -68,6 +70,7 @@ impl Output {
         if line.complete {
             self.piece.push(b'\n');
         }
+        self.continued = !line.complete && !line.text.is_empty();
         if let Some(left) = &mut self.left {
             let take = (self.piece.len() - start).min(*left);
             self.piece.truncate(start + take);

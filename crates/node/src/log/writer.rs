@@ -154,6 +154,17 @@ async fn collect_one(mut output: impl AsyncRead + Unpin, stream: Stream, log: &M
     }
 }
 
+/// The file of a container that says these pieces.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn written(pieces: &[&[u8]]) -> Vec<u8> {
+    let (mut pending, mut lines) = (Vec::new(), Vec::new());
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()).chain([&&b""[..]]) {
+        pending.extend_from_slice(piece);
+        lines.extend(take_lines(&mut pending, Stream::Stdout, Timestamp::UNIX_EPOCH, piece.is_empty()));
+    }
+    lines
+}
+
 /// Moves what can be written out of `pending`: whole lines, pieces of very long ones, and at the end the rest.
 fn take_lines(pending: &mut Vec<u8>, stream: Stream, at: Timestamp, end: bool) -> Vec<u8> {
     let mut lines = Vec::new();

@@ -5,6 +5,8 @@ mod channel;
 mod door;
 mod exec;
 mod forward;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod handshake;
 mod multiplexed;
 mod options;
