@@ -264,3 +264,57 @@ fn clients_without_websockets_are_served() {
     assert!(output.stdout == [b'x'; 1 << 20], "{} bytes came back", output.stdout.len());
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("wrong\n"));
 }
+
+#[test]
+fn an_ephemeral_container_sees_the_processes_of_its_target() {
+    let cluster = with_pod();
+    let look = "cat /proc/2/comm; tr '\\0' '\\n' < /proc/2/environ | grep ^COLOUR";
+    cluster.kubectl(&["debug", "p", "-q", "--image=host", "--target=c", "-c", "look", "--", "/bin/sh", "-c", look]);
+    eventually("the ephemeral container has ended", || {
+        let pod = cluster.object("pod", "p").ok_or("no Pod")?;
+        let status = &pod["status"]["ephemeralContainerStatuses"][0];
+        match &status["state"]["terminated"]["exitCode"] {
+            code if *code == 0 => Ok(()),
+            _ => Err(status.to_string()),
+        }
+    });
+    assert_eq!(cluster.kubectl(&["logs", "p", "-c", "look"]), "sleep\nCOLOUR=blue\n");
+    assert_eq!(cluster.object("pod", "p").unwrap()["status"]["phase"], "Running");
+}
+
+#[test]
+fn logs_are_shown_as_asked_for() {
+    let cluster = TestCluster::up(&[]);
+    let pod = "
+apiVersion: v1
+kind: Pod
+metadata: {name: l, labels: {app: l}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: c, image: host, command: [/bin/sh, -c, 'echo one; echo two; echo three; sleep 0.5; exit 1']}
+  - {name: d, image: host, command: [/bin/sh, -c, 'echo other; exec sleep 100000']}
+";
+    apply(&cluster, pod);
+    eventually("the container was started again", || {
+        let pod = cluster.object("pod", "l").ok_or("no Pod")?;
+        let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
+        if restarts.as_u64() > Some(0) { Ok(()) } else { Err(restarts.to_string()) }
+    });
+    let logs = |arguments: &[&str]| typed(&cluster, &[&["logs", "l", "-c", "c"], arguments].concat(), b"");
+    check(&logs(&["--previous"]), 0, "one\ntwo\nthree", "");
+    check(&logs(&["--previous", "--tail=2"]), 0, "two\nthree", "");
+    check(&logs(&["--previous", "--limit-bytes=5"]), 0, "one\nt", "");
+    check(&logs(&["--previous", "--since-time=2100-01-01T00:00:00Z"]), 0, "", "");
+    check(&logs(&["--previous", "--since=1h", "--tail=1"]), 0, "three", "");
+    check(&logs(&["-f"]), 0, "one\ntwo\nthree", "");
+    let stamped = cluster.kubectl(&["logs", "l", "-c", "d", "--timestamps"]);
+    assert!(stamped.split(' ').next().unwrap().ends_with('Z') && stamped.ends_with(" other\n"), "{stamped}");
+    assert_eq!(cluster.kubectl(&["logs", "-l", "app=l", "--prefix", "-c", "d"]), "[pod/l/d] other\n");
+    let raw = |query: &str| {
+        let path = format!("/api/v1/namespaces/default/pods/l/log?container=c&{query}");
+        typed(&cluster, &["get", "--raw", &path], b"")
+    };
+    check(&raw("tailLines=-1"), 1, "", "tailLines: Invalid value: -1: must be greater than or equal to 0");
+    check(&raw("sinceSeconds=1&sinceTime=2020-01-01T00:00:00Z"), 1, "", "at most one of `sinceTime` or `sinceSeconds`");
+}

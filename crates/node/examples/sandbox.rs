@@ -32,6 +32,7 @@ async fn run() -> std::io::Result<()> {
         address,
         input: windlass_node::sandbox::Input::Nothing,
         keep: None,
+        neighbour: None,
     };
     let mut running = launcher.container("example", &spec).await?;
     let (mut stdout, mut stderr) = running.take_output().expect("the output was not taken before");

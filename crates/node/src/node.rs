@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use http::{Request, Response, StatusCode};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
@@ -133,10 +134,11 @@ impl Node {
             }
             _ => {}
         }
-        let find = |namespace: &str, name: &str| -> Option<PathBuf> {
-            self.pods.find(namespace, name).map(|pod| self.context.log_directory(&*pod))
+        let find = |namespace: &str, name: &str| -> Option<(PathBuf, Arc<Pod>)> {
+            self.pods.find(namespace, name).map(|pod| (self.context.log_directory(&*pod), pod))
         };
-        serve::serve(request.uri(), &self.context.logs, &find)
+        let answer = serve::serve(request.uri(), &self.context.logs, &find);
+        self.door.view(request, answer)
     }
 
     fn destination(&self, namespace: &str, name: &str) -> Result<Destination, String> {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream;
@@ -10,6 +11,7 @@ use http::{Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
@@ -19,8 +21,8 @@ use crate::log::{LogOptions, Logs, files, read};
 /// The body of an answer; it may go on as long as a log is followed.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// Finds the log directory of a Pod by namespace and name.
-pub(crate) type FindPod<'a> = &'a dyn Fn(&str, &str) -> Option<PathBuf>;
+/// Finds the log directory of a Pod by namespace and name, and the Pod.
+pub(crate) type FindPod<'a> = &'a dyn Fn(&str, &str) -> Option<(PathBuf, Arc<Pod>)>;
 
 /// Answers a request for a path.
 pub(crate) fn serve(uri: &Uri, logs: &Logs, find: FindPod<'_>) -> Response<Body> {
@@ -32,7 +34,7 @@ pub(crate) fn serve(uri: &Uri, logs: &Logs, find: FindPod<'_>) -> Response<Body>
         Ok(options) => options,
         Err(problem) => return failure(StatusCode::BAD_REQUEST, problem),
     };
-    let Some(directory) = find(namespace, pod) else {
+    let Some((directory, object)) = find(namespace, pod) else {
         return failure(StatusCode::NOT_FOUND, format!("pod {pod:?} in namespace {namespace:?} is not on this node"));
     };
     match container_log(&directory.join(container), options.previous) {
@@ -44,7 +46,26 @@ pub(crate) fn serve(uri: &Uri, logs: &Logs, find: FindPod<'_>) -> Response<Body>
             StatusCode::BAD_REQUEST,
             format!("previous terminated container {container:?} in pod {pod:?} not found"),
         ),
-        None => failure(StatusCode::BAD_REQUEST, format!("container {container:?} in pod {pod:?} is waiting to start")),
+        None => failure(
+            StatusCode::BAD_REQUEST,
+            format!("container {container:?} in pod {pod:?} is waiting to start: {}", obstacle(&object, container)),
+        ),
+    }
+}
+
+/// What keeps a container from starting.
+fn obstacle(pod: &Pod, container: &str) -> String {
+    let status = pod.status.as_ref();
+    let lists = status.map(|status| {
+        [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses]
+    });
+    let mut all = lists.into_iter().flatten().flat_map(|list| list.iter().flatten());
+    let known = all.find(|status| status.name == container).and_then(|status| status.state.as_ref());
+    match known.and_then(|state| state.waiting.as_ref()?.reason.as_deref()) {
+        Some("ErrImagePull") => "image can't be pulled".to_owned(),
+        Some("ImagePullBackOff") => "trying and failing to pull image".to_owned(),
+        Some(reason) => reason.to_owned(),
+        None => "no logs yet".to_owned(),
     }
 }
 
@@ -132,13 +153,13 @@ pub(crate) fn failure(status: StatusCode, message: String) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::log::collect;
 
     async fn ask(logs: &Logs, directory: &Path, path: &str) -> (u16, String) {
-        let find = |namespace: &str, pod: &str| (namespace == "n" && pod == "p").then(|| directory.to_owned());
+        let find = |namespace: &str, pod: &str| {
+            (namespace == "n" && pod == "p").then(|| (directory.to_owned(), Arc::default()))
+        };
         let response = serve(&path.parse().unwrap(), logs, &find);
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -167,7 +188,7 @@ mod tests {
         check("c?follow=true", 200, "one\ntwo\nthree\n").await;
         check("c?sinceSeconds=9223372036854775807", 200, "one\ntwo\nthree\n").await;
         check("c?tailLines=x", 400, "tailLines=x is not valid").await;
-        check("d", 400, "container \"d\" in pod \"p\" is waiting to start").await;
+        check("d", 400, "container \"d\" in pod \"p\" is waiting to start: no logs yet").await;
         let stamped = ask(&logs, &pod, "/containerLogs/n/p/c?timestamps=true&tailLines=1").await.1;
         assert!(stamped.split(' ').next().unwrap().parse::<Timestamp>().is_ok(), "{stamped}");
     }
@@ -180,7 +201,7 @@ mod tests {
         let log = logs.begin(pod.join("c"), 0).unwrap();
         let (mut output, input) = tokio::io::duplex(64);
         let collector = tokio::spawn(collect(input, tokio::io::empty(), log, Arc::default()));
-        let find = |_: &str, _: &str| Some(pod.clone());
+        let find = |_: &str, _: &str| Some((pod.clone(), Arc::default()));
         let mut body = serve(&"/containerLogs/n/p/c?follow=true".parse().unwrap(), &logs, &find).into_body();
         tokio::io::AsyncWriteExt::write_all(&mut output, b"first\n").await.unwrap();
         let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();

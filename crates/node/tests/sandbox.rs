@@ -102,6 +102,7 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         address: Some(FIRST),
         input: Input::Nothing,
         keep: None,
+        neighbour: None,
     }
 }
 

@@ -14,6 +14,7 @@ mod field_selector;
 mod get;
 mod input;
 mod list;
+mod log_options;
 mod names;
 mod node;
 mod options;

@@ -1,10 +1,13 @@
 //! Streams to a node: logs, exec, attach and port-forward, in the kubelet's own paths.
 
 use futures::future::BoxFuture;
-use http::{Method, Request, Response, header::AUTHORIZATION};
+use http::{
+    HeaderValue, Method, Request, Response,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use serde_json::{Value, json};
 
-use super::{get, scope::Scope};
+use super::{get, log_options, scope::Scope};
 use crate::{ApiError, admission::Operation, codec::Body, object::Object};
 
 /// Passes requests to the agent of a node, in the kubelet's own paths.
@@ -45,6 +48,7 @@ pub(crate) async fn connect(
         if request.method() != Method::GET {
             return Err(refused());
         }
+        log_options::check(&scope.query, &scope.request.name)?;
         let pod = get::live(scope, &scope.request.name).await?;
         let container = container(scope.query.get("container"), &pod)?;
         let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -56,6 +60,9 @@ pub(crate) async fn connect(
         stream(scope, subresource).await?
     };
     let node = target.pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    if node.is_empty() && subresource == "log" {
+        return Ok(empty_log());
+    }
     if node.is_empty() {
         return Err(ApiError::bad_request(format!("pod {} does not have a host assigned", target.pod.name())));
     }
@@ -65,6 +72,13 @@ pub(crate) async fn connect(
     // Whoever asks has been told from others here; what proves it is nobody else's business.
     parts.headers.remove(AUTHORIZATION);
     proxy.call(node, Request::from_parts(parts, body)).await.map_err(|error| ApiError::unavailable(error.to_string()))
+}
+
+/// The log of a Pod that is nowhere yet.
+fn empty_log() -> Response<Body> {
+    let mut response = Response::new(Body::default());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
 }
 
 /// A Pod, and the kubelet's path for what is wanted of it.

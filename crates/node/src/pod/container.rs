@@ -14,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
+use super::ephemeral;
 use super::hook;
 use super::inside::Inside;
 use super::live::{Entry, Live};
@@ -116,9 +117,13 @@ impl Job {
     }
 
     fn field(&self) -> String {
-        let init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        let list =
-            if init.into_iter().any(|c| c.name == self.container.name) { "initContainers" } else { "containers" };
+        let name = &self.container.name;
+        let mut init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+        let list = match init.any(|container| container.name == *name) {
+            true => "initContainers",
+            false if ephemeral::is_ephemeral(&self.pod, name) => "ephemeralContainers",
+            false => "containers",
+        };
         format!("spec.{list}{{{}}}", self.container.name)
     }
 
@@ -232,6 +237,7 @@ impl Job {
             confine: self.context.capabilities.confinement && !self.host_network(),
             directory: &self.context.pod_directory(&self.pod.uid().unwrap_or_default()),
             run: &self.directory(),
+            neighbour: ephemeral::neighbour(self)?,
         };
         container_spec(&ingredients).map_err(|error| config_error(error.to_string()))
     }

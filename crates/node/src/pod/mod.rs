@@ -3,6 +3,7 @@
 mod console;
 mod container;
 mod environment;
+mod ephemeral;
 mod grpc;
 mod hook;
 mod inside;

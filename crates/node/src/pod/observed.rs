@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use super::ephemeral;
 use super::prober::Before;
 
 /// The first wait before a container is started again; each further one is twice as long.
@@ -156,7 +157,8 @@ impl Observed {
     /// What is known at the start: nothing runs, whatever the Pod's status says of an earlier life of this node.
     pub(crate) fn from_pod(pod: &Pod, now: Timestamp) -> Self {
         let spec = pod.spec.as_ref();
-        let names = spec.into_iter().flat_map(|s| s.init_containers.iter().flatten().chain(&s.containers));
+        let lasting = spec.into_iter().flat_map(|s| s.init_containers.iter().flatten().chain(&s.containers));
+        let names = lasting.cloned().chain(ephemeral::containers(pod));
         let status = pod.status.as_ref();
         let containers = names.map(|container| {
             let known = status.and_then(|status| find(status, &container.name));
@@ -173,7 +175,8 @@ impl Observed {
 
 fn find<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
     let init = status.init_container_statuses.iter().flatten();
-    init.chain(status.container_statuses.iter().flatten()).find(|status| status.name == name)
+    let ephemeral = status.ephemeral_container_statuses.iter().flatten();
+    init.chain(status.container_statuses.iter().flatten()).chain(ephemeral).find(|status| status.name == name)
 }
 
 fn recall(status: &ContainerStatus, now: Timestamp) -> Observation {

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use super::ephemeral;
 use super::observed::{Observation, Observed, State};
 
 /// What to do for a Pod.
@@ -74,7 +75,8 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
         plan.actions.push(Action::Prepare);
         return plan;
     }
-    for container in due(pod, observed) {
+    let ephemeral = if initialised(pod, observed) { ephemeral::containers(pod) } else { Vec::new() };
+    for container in due(pod, observed).into_iter().chain(&ephemeral) {
         match start_time(container, pod, &observed.container(&container.name)) {
             Some(at) if at <= now => plan.actions.push(Action::Start(container.name.clone())),
             Some(at) => plan.wake = Some(plan.wake.map_or(at, |wake| wake.min(at))),

@@ -58,6 +58,23 @@ fn a_new_pod_is_prepared_then_all_containers_start() {
 }
 
 #[test]
+fn ephemeral_containers_run_once_beside_the_others() {
+    let pod: Pod = serde_json::from_value(serde_json::json!({"spec": {"containers": [{"name": "c"}],
+        "ephemeralContainers": [{"name": "e"}]}}))
+    .unwrap();
+    let now = Timestamp::UNIX_EPOCH;
+    let mut observed = Observed { prepared: true, ..Observed::default() };
+    let starts = |observed: &Observed| -> Vec<String> {
+        let actions = plan(&pod, observed, now).actions.into_iter();
+        actions.filter_map(|action| if let Action::Start(name) = action { Some(name) } else { None }).collect()
+    };
+    assert_eq!(starts(&observed), ["c", "e"]);
+    let ended = Ended { code: 1, reason: String::new(), message: None, started: None, finished: now };
+    observed.containers.entry("e".to_owned()).or_default().end(ended);
+    assert_eq!(starts(&observed), ["c"]);
+}
+
+#[test]
 fn init_containers_run_one_after_the_other() {
     let pod = pod("Always", &["i", "j"], &["a"]);
     check(&pod, &observed(&[]), Phase::Pending, &["start i"]);

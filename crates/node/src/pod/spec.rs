@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
-use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Process, Root, Source, resolve};
+use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, resolve};
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
@@ -50,6 +50,8 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) directory: &'a Path,
     /// The directory of this run of the container.
     pub(crate) run: &'a Path,
+    /// The container whose processes it wants to see.
+    pub(crate) neighbour: Option<Neighbour>,
 }
 
 /// Describes a container to its sandbox.
@@ -74,6 +76,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         address: from.confine.then_some(from.addresses.pod),
         input: input(from.container),
         keep: None,
+        neighbour: from.neighbour,
     })
 }
 

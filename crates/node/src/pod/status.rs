@@ -9,6 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::downward::Addresses;
+use super::ephemeral;
 use super::observed::{Ended, Observation, Observed, State};
 use super::plan::{self, Phase};
 
@@ -22,6 +23,8 @@ pub(crate) fn status(pod: &Pod, observed: &Observed, addresses: Option<Addresses
     };
     let main = describe(&spec.containers);
     let init = describe(spec.init_containers.as_deref().unwrap_or_default());
+    let mut ephemeral = describe(&ephemeral::containers(pod));
+    ephemeral.iter_mut().for_each(|status| status.ready = false);
     let conditions = conditions(pod, observed, &main, (phase, now));
     let pod_address = addresses.map(|addresses| addresses.pod.to_string());
     let host_address = addresses.map(|addresses| addresses.host.to_string());
@@ -37,6 +40,7 @@ pub(crate) fn status(pod: &Pod, observed: &Observed, addresses: Option<Addresses
         observed_generation: pod.metadata.generation,
         container_statuses: Some(main),
         init_container_statuses: (!init.is_empty()).then_some(init),
+        ephemeral_container_statuses: (!ephemeral.is_empty()).then_some(ephemeral),
         conditions: Some(conditions),
         ..PodStatus::default()
     }

@@ -43,7 +43,7 @@ impl Worker {
     }
 
     fn resume(&mut self, name: &str, number: i32, running: Running, attachment: Attachment) {
-        let (Some(container), Some(addresses)) = (self.container(name).cloned(), self.addresses()) else { return };
+        let (Some(container), Some(addresses)) = (self.container(name), self.addresses()) else { return };
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
         let since = Timestamp::try_from(attachment.started).unwrap_or_else(|_| Timestamp::now());
         let before = observation.resume(number, since, name, self.pod.status.as_ref());
@@ -76,7 +76,7 @@ impl Job {
     /// its terminal is this process.
     pub(super) fn keep(&self, spec: &ContainerSpec, origin: &Origin) -> Option<Keep> {
         let limit = self.context.config.survival;
-        let keeps = !limit.is_zero() && spec.input == Input::Nothing;
+        let keeps = !limit.is_zero() && spec.input == Input::Nothing && spec.neighbour.is_none();
         keeps.then(|| Keep { limit, origin: origin.clone() })
     }
 

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::container::{self, Job, Update};
 use super::downward::Addresses;
+use super::ephemeral;
 use super::observed::{Observed, State};
 use super::plan::{self, Action};
 use super::prober::Finding;
@@ -246,7 +247,7 @@ impl Worker {
     }
 
     fn start(&mut self, name: &str) {
-        let Some(container) = self.container(name).cloned() else { return };
+        let Some(container) = self.container(name) else { return };
         let Some(addresses) = self.addresses() else { return };
         let observation = self.observed.containers.entry(name.to_owned()).or_default();
         if let State::Ended(ended) = &observation.state {
@@ -283,9 +284,8 @@ impl Worker {
         }
     }
 
-    pub(super) fn container(&self, name: &str) -> Option<&Container> {
-        let spec = self.pod.spec.as_ref()?;
-        spec.init_containers.iter().flatten().chain(&spec.containers).find(|container| container.name == name)
+    pub(super) fn container(&self, name: &str) -> Option<Container> {
+        ephemeral::find(&self.pod, name)
     }
 
     fn take(&mut self, name: &str, update: Update) {
@@ -348,8 +348,8 @@ impl Worker {
             let message = format!("Container {name} exited with code {}", ended.code);
             self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
         }
-        if !observation.restart_delay().is_zero() && plan::restarts(&self.pod, container, ended.code) {
-            let message = status::crash_message(&self.pod, container, observation);
+        if !observation.restart_delay().is_zero() && plan::restarts(&self.pod, &container, ended.code) {
+            let message = status::crash_message(&self.pod, &container, observation);
             self.context.events.warning(&*self.pod, Some(&field), "BackOff", message);
         }
     }

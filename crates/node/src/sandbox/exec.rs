@@ -1,15 +1,12 @@
 //! Runs a further program inside a container that runs already: exec probes, lifecycle hooks, and what people ask for.
 
-use std::fs;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use rustix::process::{Pid, PidfdFlags, Signal};
-use rustix::thread::ThreadNameSpaceType;
+use rustix::process::Signal;
 
-use super::identity::Mapping;
 use super::link::Link;
+use super::namespace::{self, Neighbour};
 use super::process::{self, Standard, Terms};
 use super::spec::{ExecSpec, Report};
 use super::supervisor::Supervisor;
@@ -20,7 +17,8 @@ use crate::sys;
 pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let spec: ExecSpec = super::first_message(&mut control)?;
     let standard = Standard::of(spec.input, &mut control)?;
-    let mapping = match join(&spec) {
+    let neighbour = Neighbour { init: spec.init, supervisor: spec.supervisor };
+    let mapping = match namespace::join(neighbour, namespace::ALL) {
         Ok(mapping) => mapping,
         Err(error) => return control.send(&Report::Failed(format!("enter the container: {error}"))),
     };
@@ -38,24 +36,4 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         }
         Err(error) => control.send(&Report::Failed(format!("fork: {error}"))),
     }
-}
-
-fn join(spec: &ExecSpec) -> io::Result<Mapping> {
-    let init = Pid::from_raw(spec.init).ok_or(io::ErrorKind::InvalidInput)?;
-    let container = rustix::process::pidfd_open(init, PidfdFlags::empty())?;
-    // Read after the descriptor was taken: its parent proves that it is still the same process.
-    let status = fs::read_to_string(format!("/proc/{}/status", spec.init))?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim);
-    if parent != Some(spec.supervisor.to_string().as_str()) {
-        return Err(io::Error::other("it has ended"));
-    }
-    let users = fs::read_to_string(format!("/proc/{}/uid_map", spec.init))?;
-    let mapped: u64 = users.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok()).sum();
-    let namespaces = ThreadNameSpaceType::USER
-        | ThreadNameSpaceType::MOUNT
-        | ThreadNameSpaceType::PROCESS_ID
-        | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
-        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-    rustix::thread::move_into_thread_name_spaces(container.as_fd(), namespaces)?;
-    Ok(if mapped > 1 { Mapping::Full } else { Mapping::Single })
 }

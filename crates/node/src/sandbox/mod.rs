@@ -14,6 +14,7 @@ mod host;
 mod identity;
 mod init;
 mod link;
+mod namespace;
 mod point;
 mod probe;
 mod process;
@@ -25,6 +26,7 @@ mod terminal;
 mod wire;
 
 pub use handle::{Launcher, Output, Running};
+pub use namespace::Neighbour;
 pub use probe::Capabilities;
 pub use spec::{
     Attachment, ContainerSpec, ExecSpec, Identity, Input, Keep, Mount, Origin, Process, Report, Request, Root, Source,

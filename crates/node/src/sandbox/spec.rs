@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::namespace::Neighbour;
+
 /// One container, complete: nothing else is looked up inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerSpec {
@@ -27,6 +29,8 @@ pub struct ContainerSpec {
     pub input: Input,
     /// How it lives on without the node that started it; none ends it with that.
     pub keep: Option<Keep>,
+    /// The container whose users and processes it shares; none for those of its own.
+    pub neighbour: Option<Neighbour>,
 }
 
 /// How a container lives on without a node.

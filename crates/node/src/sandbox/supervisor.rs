@@ -14,14 +14,16 @@ use super::confine::Confinement;
 use super::identity::{self, Mapping};
 use super::init;
 use super::link::Link;
+use super::namespace;
 use super::process::Standard;
 use super::spec::{Attachment, ContainerSpec, PROTOCOL, Report, Request};
 use super::survivor::Pipes;
 use super::wire::{self, Lines, Next, Setup};
 use crate::sys::{self, Forked};
 
-const NAMESPACES: i32 =
-    libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+const NAMESPACES: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+/// What a container has besides, unless it shares that of another.
+const PROCESS_NAMESPACES: i32 = libc::CLONE_NEWUSER | libc::CLONE_NEWPID;
 /// Notices about one container; a program that retries a refused port forever is reported only so often.
 const NOTICES_MAX: usize = 16;
 
@@ -37,8 +39,13 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Ok(pipes) => pipes,
         Err(error) => return control.send(&Report::Failed(format!("open the pipes of its output: {error}"))),
     };
+    let shared = match spec.neighbour.map(|neighbour| namespace::join(neighbour, namespace::PROCESSES)).transpose() {
+        Ok(shared) => shared,
+        Err(error) => return control.send(&Report::Failed(format!("enter the target container: {error}"))),
+    };
+    let namespaces = if shared.is_some() { NAMESPACES } else { NAMESPACES | PROCESS_NAMESPACES };
     let (ours, theirs) = UnixStream::pair()?;
-    let child = match sys::fork_into(NAMESPACES) {
+    let child = match sys::fork_into(namespaces) {
         Ok(Some(child)) => child,
         Ok(None) => {
             drop((control, ours));
@@ -48,7 +55,8 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     };
     drop((theirs, standard));
     let _output = pipes.map(Pipes::keep).transpose()?;
-    match identity::map(child.pid, &spec.process.user, Mapping::wanted(&spec.root, &spec.process.user)) {
+    let wanted = Mapping::wanted(&spec.root, &spec.process.user);
+    match shared.map_or_else(|| identity::map(child.pid, &spec.process.user, wanted), Ok) {
         Ok(mapping) => (&ours).write_all(&[mapping.to_byte()])?,
         Err(error) => return control.send(&Report::Failed(format!("map users: {error}"))),
     }

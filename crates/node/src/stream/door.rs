@@ -14,7 +14,7 @@ use super::handshake::{Agreed, CommandSpeech, ForwardSpeech, Refusal};
 use super::options::Options;
 use super::remote::{Channel, Remote};
 use super::spdy::Connection;
-use super::{attach, exec, forward, handshake, multiplexed, tunnel, websocket};
+use super::{attach, exec, forward, handshake, multiplexed, tunnel, view, websocket};
 use crate::pod::Live;
 use crate::serve::{Body, empty, failure};
 
@@ -70,6 +70,26 @@ impl Door {
                 ForwardSpeech::Plain => Connection::new(connection),
             };
             forward::run(connection, destination).await;
+        });
+        switching(answer)
+    }
+
+    /// Shows an answer over WebSocket, if the sender of a request wants that.
+    pub(crate) fn view<B>(&self, mut request: Request<B>, shown: Response<Body>) -> Response<Body> {
+        if !websocket::is_wished(request.headers()) || shown.status() != StatusCode::OK {
+            return shown;
+        }
+        let Agreed { speech, answer } = match handshake::viewing(request.headers()) {
+            Ok(agreed) => agreed,
+            Err(Refusal(status, why)) => return failure(status, why),
+        };
+        let Some(permit) = self.enter() else { return full() };
+        let client = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let _permit = permit;
+            if let Some(connection) = switched(client).await {
+                view::run(connection, speech, shown.into_body()).await;
+            }
         });
         switching(answer)
     }

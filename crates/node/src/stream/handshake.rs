@@ -4,6 +4,7 @@ use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::channel::{PROTOCOLS, Protocol};
+use super::view::{FORMS, Form};
 use super::{forward, multiplexed, websocket};
 
 const SPDY: &str = "SPDY/3.1";
@@ -59,6 +60,13 @@ pub(super) fn forwarding(headers: &HeaderMap) -> Result<Agreed<ForwardSpeech>, R
     }
     let (speech, answer) = spdy(headers, &[(forward::PROTOCOL, ForwardSpeech::Plain)])?;
     Ok(Agreed { speech, answer })
+}
+
+/// Agrees with a client that wants to see something over WebSocket.
+pub(super) fn viewing(headers: &HeaderMap) -> Result<Agreed<Form>, Refusal> {
+    let known = FORMS.map(|form| (form.name, form));
+    let form = websocket::negotiate(headers, &known).map_err(forbidden)?;
+    Ok(Agreed { speech: form, answer: websocket::agreed(headers, form.name) })
 }
 
 /// The first of the client's protocols that `known` has; a client that names none gets the last of `known`.

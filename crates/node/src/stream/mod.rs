@@ -15,6 +15,7 @@ mod pump;
 mod remote;
 mod spdy;
 mod tunnel;
+mod view;
 mod websocket;
 
 pub(crate) use door::Door;
