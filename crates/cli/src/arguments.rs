@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Wait(WaitOptions),
     /// Show events, oldest first.
     Events(EventsOptions),
-    /// Show and fill the store of images that Pods run from.
+    /// Show, fill and clear the store of images that Pods run from.
     #[command(subcommand)]
     Image(ImageCommand),
     /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
@@ -297,6 +297,14 @@ pub(crate) enum ImageCommand {
         name: String,
         /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
         path: Option<PathBuf>,
+    },
+    /// Remove an image, and its files unless another name has the same.
+    Rm {
+        /// Its name, as `ls` shows it.
+        name: String,
+        /// Also if a Pod runs from it.
+        #[arg(long)]
+        force: bool,
     },
 }
 

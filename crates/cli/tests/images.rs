@@ -106,6 +106,21 @@ fn images_that_people_bring_run() {
         let answer = support::eventually("the program to answer", || memcached(&address, "version\r\n", "\r\n"));
         assert!(answer.starts_with("VERSION 1.6"), "{form}: {answer}");
     }
+    let remove = |form: &str| {
+        let mut command = cluster.windlass();
+        command.args(["image", "rm", &format!("windlass-test-{form}:1.0")]);
+        command
+    };
+    let said = failure(&mut remove("folder"));
+    assert!(said.contains("in use by a running Pod") && said.contains("--force"), "{said}");
+    cluster.kubectl(&["delete", "pod", "folder", "oci", "docker", "--now"]);
+    for form in ["folder", "oci", "docker"] {
+        support::eventually("the image is let go", || {
+            let output = remove(form).output().expect("windlass runs");
+            if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+        });
+    }
+    assert!(!success(cluster.windlass().args(["image", "ls"])).contains("windlass-test-"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass_node::image::{Image, ImageError, ImageStore, PullPolicy};
+use windlass_node::image::{Image, ImageError, ImageStore, PullPolicy, Removal};
 
 use crate::arguments::ImageCommand;
 use crate::failure::Failure;
@@ -20,6 +20,14 @@ pub(crate) async fn run(command: &ImageCommand) -> Result<(), Failure> {
         ImageCommand::Add { name, path } => {
             let image = add(&store, name, path.as_deref()).await.map_err(|error| Failure::new(error.to_string()))?;
             show!("image {name} is there: {}\n", image.id);
+            Ok(())
+        }
+        ImageCommand::Rm { name, force } => {
+            let removal = store.remove(name, *force).await.map_err(|error| Failure::new(error.to_string()))?;
+            match removal {
+                Removal::Freed => show!("image {name} and its files are gone\n"),
+                Removal::Shared => show!("image {name} is gone; another name has the same files\n"),
+            }
             Ok(())
         }
     }

@@ -27,6 +27,9 @@ const SERVERS: [&str; 13] = [
     "etcd",
 ];
 
+/// Words in the names of images that nobody means to exist.
+const ABSENT: [&str; 3] = ["non-existent", "nonexistent", "does-not-exist"];
+
 /// What becomes of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -74,6 +77,7 @@ pub(super) fn of(pod: &Pod, container: &Container) -> Result<Rule, RuleError> {
         _ => Some(seconds("ready-seconds")?.unwrap_or_default()),
     };
     let waiting = annotation(pod, container, "waiting").map(|(_, reason)| reason.to_owned());
+    let waiting = waiting.or_else(|| is_absent(container).then(|| "ImagePullBackOff".to_owned()));
     Ok(Rule { start: seconds("start-seconds")?.unwrap_or_default(), ready, end, waiting })
 }
 
@@ -102,6 +106,11 @@ fn guess(pod: &Pod, container: &Container) -> Option<End> {
     let is_server = container.command.is_none() && SERVERS.iter().any(|word| image(container).contains(word));
     let of_job = owners::controller(&pod.metadata).is_some_and(|owner| owner.kind == "Job");
     (of_job && !is_server).then_some(End { after: SignedDuration::ZERO, exit_code: 0 })
+}
+
+/// Whether the image says of itself that it is not there.
+fn is_absent(container: &Container) -> bool {
+    container.image.as_deref().is_some_and(|image| ABSENT.iter().any(|word| image.contains(word)))
 }
 
 /// The last part of the image's name.
@@ -182,6 +191,8 @@ mod tests {
         let with = |key: &str, value: &str| rule(&pod("Job", "Never", json!({ key: value }), json!({})));
         assert_eq!(with("windlass.dev/fake-ready-seconds", "never").unwrap().ready, None);
         assert_eq!(with("windlass.dev/fake-waiting", "ErrImagePull").unwrap().waiting.as_deref(), Some("ErrImagePull"));
+        let absent = rule(&pod("Job", "Never", json!({}), json!({"image": "foo:non-existent"}))).unwrap();
+        assert_eq!(absent.waiting.as_deref(), Some("ImagePullBackOff"));
         let error = with("windlass.dev/fake-run-seconds", "-1").unwrap_err().to_string();
         assert_eq!(error, "annotation windlass.dev/fake-run-seconds is \"-1\"; it takes a number of seconds");
     }

@@ -3,6 +3,7 @@
 mod claims;
 mod class;
 mod decide;
+mod ephemeral;
 mod matching;
 mod protection;
 mod provision;
@@ -47,6 +48,7 @@ pub(crate) fn add(manager: &mut Manager, store: Option<VolumeStore>) {
     claims::add(manager, store.directory.clone());
     reclaim::add(manager, store);
     protection::add(manager);
+    ephemeral::add(manager);
 }
 
 fn volumes(actor: &Actor) -> Api<PersistentVolume> {

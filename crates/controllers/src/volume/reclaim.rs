@@ -49,10 +49,8 @@ impl Process for Volumes {
     type Key = String;
 
     async fn process(&self, name: &String, _: &Attempt) -> Result<Action, Error> {
-        let volume = self.volumes.get(&ObjectKey::cluster(name));
-        let Some(volume) = volume.filter(|volume| volume.metadata.deletion_timestamp.is_none()) else {
-            return Ok(Action::Await);
-        };
+        // One that is being deleted, too: it may go when it says that it is bound no longer.
+        let Some(volume) = self.volumes.get(&ObjectKey::cluster(name)) else { return Ok(Action::Await) };
         match self.tie(&volume).await? {
             Tie::Free => drop(super::set_phase(&self.actor, &volume, "Available", None).await?),
             Tie::Held => {}

@@ -97,6 +97,30 @@ async fn a_claim_finds_a_volume_that_suits_and_leaves_it_as_the_policy_says() {
     };
     until(volumes.clone(), released).await;
     volumes.delete("right", &DeleteParams::default()).await.unwrap();
-    until_gone(volumes, "right").await;
+    until_gone(volumes.clone(), "right").await;
+
+    world.create::<PersistentVolumeClaim>(claim("holds", json!({"storageClassName": "", "volumeName": "large"}))).await;
+    world.until("holds", |claim: &PersistentVolumeClaim| phase(claim) == Some("Bound")).await;
+    volumes.delete("large", &DeleteParams::default()).await.unwrap();
+    let held = volumes.get("large").await.unwrap();
+    assert!(held.metadata.deletion_timestamp.is_some(), "a claim has it");
+    world.api::<PersistentVolumeClaim>().delete("holds", &DeleteParams::default()).await.unwrap();
+    until_gone(volumes, "large").await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_brings_its_own_claim_and_takes_it_along() {
+    let world = workloads().await;
+    class_is_there(&world).await;
+    let mut pod = user("lone", "unused");
+    pod["spec"]["volumes"] = json!([{"name": "data", "ephemeral": {"volumeClaimTemplate": {
+        "metadata": {"labels": {"of": "lone"}}, "spec": claim("", json!({}))["spec"]}}}]);
+    world.create::<Pod>(pod).await;
+    world.until("lone", is_running).await;
+    let made = world.until("lone-data", |claim: &PersistentVolumeClaim| phase(claim) == Some("Bound")).await;
+    assert_eq!(made.labels()["of"], "lone");
+    world.api::<Pod>().delete("lone", &DeleteParams::default()).await.unwrap();
+    world.until_gone::<PersistentVolumeClaim>("lone-data").await;
     world.stop().await;
 }

@@ -8,9 +8,11 @@ mod layer;
 mod passwd;
 mod recipe;
 mod reference;
+mod removal;
 mod store;
 
 pub use reference::{Reference, ReferenceError};
+pub use removal::Removal;
 pub use store::{Image, ImageConfig, ImageError, ImageStore, PullPolicy, StoredImage};
 
 #[cfg(any(test, feature = "fuzz"))]
@@ -18,6 +20,7 @@ pub(crate) use archive::add as add_archive;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use layer::Budget;
 pub(crate) use passwd::{find_groups, find_user};
+pub(crate) use removal::Hold;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use store::Record;
 

@@ -77,6 +77,11 @@ pub enum ImageError {
     /// It does not exist; the text says what does and what to do.
     #[error("{0}")]
     NotFound(String),
+    /// A container runs from it.
+    #[error(
+        "image {0:?} is in use by a running Pod: delete that first, or remove the image with --force, which takes its files from under the Pod"
+    )]
+    InUse(String),
     /// What it is made from cannot be had now; the text says what to do.
     #[error("{0}")]
     Unreachable(String),
@@ -211,7 +216,7 @@ impl ImageStore {
         Image { rootfs: Some(self.content(&record.id).join("rootfs")), id: record.id, config: record.config }
     }
 
-    fn stored(&self, reference: &Reference) -> Result<Option<Record>, ImageError> {
+    pub(super) fn stored(&self, reference: &Reference) -> Result<Option<Record>, ImageError> {
         let path = self.reference_path(reference);
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -232,7 +237,7 @@ impl ImageStore {
             .map_err(doing(format!("write {}", path.display())))
     }
 
-    fn reference_path(&self, reference: &Reference) -> PathBuf {
+    pub(super) fn reference_path(&self, reference: &Reference) -> PathBuf {
         self.directory.join("refs").join(reference.file_name())
     }
 
@@ -279,7 +284,7 @@ impl ImageStore {
     }
 
     /// Keeps other processes from making the same image; released when the file is closed, even by a crash.
-    async fn lock(&self, reference: &Reference) -> Result<fs::File, ImageError> {
+    pub(super) async fn lock(&self, reference: &Reference) -> Result<fs::File, ImageError> {
         self.lock_file(&reference.file_name()).await
     }
 

@@ -25,7 +25,7 @@ use super::spec::{Ingredients, container_spec, termination_file};
 use super::survival::Survivor;
 use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
-use crate::image::Image;
+use crate::image::{Hold, Image};
 use crate::log::{self, Log};
 use crate::sandbox::{ContainerSpec, Origin, Report, Request, Running};
 use crate::tree;
@@ -138,6 +138,9 @@ impl Job {
 
     async fn start(&self) -> Result<Run, Refusal> {
         let image = self.image().await?;
+        // Until the container runs and holds it itself.
+        let held = self.context.images.hold(&image.id);
+        let _held = held.map_err(|error| Refusal { reason: "CreateContainerError", message: error.to_string() })?;
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
         let origin = Origin { image_id: image.id.clone(), stop_signal };
         let mut spec = self.spec(&image)?;
@@ -180,7 +183,8 @@ impl Job {
         let uid = self.pod.uid().unwrap_or_default();
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
         let entry = self.context.live.enter(&uid, live);
-        Ok(Run { running, output, console, inside, entry, origin, started, before: None, excess: None })
+        let held = self.context.images.hold(&origin.image_id)?;
+        Ok(Run { running, output, console, inside, entry, held, origin, started, before: None, excess: None })
     }
 
     /// Waits until the program runs; its first process as the host sees it.
@@ -251,6 +255,9 @@ pub(super) struct Run {
     inside: Inside,
     /// Others find the container by it.
     entry: Entry,
+    /// Its image stays in the store.
+    #[expect(dead_code, reason = "held for its lock")]
+    held: Option<Hold>,
     origin: Origin,
     started: Timestamp,
     /// What is known of a container that an earlier node started.

@@ -30,7 +30,7 @@ pub(crate) enum VolumeError {
     #[error("persistentvolumeclaim \"{claim}\" of volume \"{volume}\" {problem}")]
     Claim { volume: String, claim: String, problem: String },
     #[error(
-        "volume \"{volume}\" has a type that this node does not support; emptyDir, configMap, secret, projected, downwardAPI, hostPath and local claims are"
+        "volume \"{volume}\" has a type that this node does not support; emptyDir, configMap, secret, projected, downwardAPI, hostPath, ephemeral and claims of local volumes are"
     )]
     Unsupported { volume: String },
 }
@@ -97,6 +97,10 @@ async fn prepare_one(
     }
     if let Some(source) = &volume.persistent_volume_claim {
         return claim(pod, &volume.name, &source.claim_name, supplies.client).await;
+    }
+    if volume.ephemeral.is_some() {
+        let name = format!("{}-{}", pod.name_any(), volume.name);
+        return claim(pod, &volume.name, &name, supplies.client).await;
     }
     Err(VolumeError::Unsupported { volume: volume.name.clone() })
 }
