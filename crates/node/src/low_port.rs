@@ -4,7 +4,8 @@
 //! manifests with such ports run as they are; clients outside have to use it by its number.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
 
 use tokio::net::TcpStream;
 
@@ -15,6 +16,19 @@ const PRIVILEGED_BELOW: u16 = 1024;
 /// The port that stands in for one that needs a privilege; none for others.
 pub(crate) fn stand_in(port: u16) -> Option<u16> {
     (1..PRIVILEGED_BELOW).contains(&port).then(|| port + OFFSET)
+}
+
+/// The lowest port that this process may listen on, as it was when first asked: who has entered the namespaces of a
+/// container can no longer tell.
+pub(crate) fn lowest() -> u16 {
+    static LOWEST: OnceLock<u16> = OnceLock::new();
+    *LOWEST.get_or_init(|| match std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 1)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let setting = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok();
+            setting.and_then(|text| text.trim().parse().ok()).unwrap_or(PRIVILEGED_BELOW)
+        }
+        _ => 1,
+    })
 }
 
 /// Connects to an address, or to the port that stands in for its own.

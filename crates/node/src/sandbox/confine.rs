@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketType};
+use rustix::net::{SendFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use crate::low_port;
@@ -140,7 +140,7 @@ impl Confinement {
     /// in for are sent from here.
     fn send(&self, call: &Notification, wanted: SocketAddrV4) -> Answer {
         let Verdict::Use(address) = connect_verdict(self.address, wanted) else { return Answer::Continue };
-        let address = datagram_target(self.address, address);
+        let address = datagram_target(address);
         if address == wanted {
             return Answer::Continue;
         }
@@ -176,7 +176,7 @@ impl Confinement {
         let _ = source_address(&socket, self.address);
         let blocking = set_nonblocking(&socket);
         // Nobody refuses a datagram, so where to send it has to be known before.
-        let address = if is_datagram(&socket) { datagram_target(self.address, address) } else { address };
+        let address = if is_datagram(&socket) { datagram_target(address) } else { address };
         let mut result = rustix::net::connect(&socket, &address);
         if let Some(port) = low_port::stand_in(address.port()) {
             if result == Err(Errno::INPROGRESS) && has_failed(&socket) {
@@ -230,11 +230,11 @@ fn is_datagram(socket: &OwnedFd) -> bool {
 }
 
 /// Where datagrams to a loopback address go: if this user may not have its port, nobody here can listen on it.
-fn datagram_target(own: Ipv4Addr, address: SocketAddrV4) -> SocketAddrV4 {
-    let Some(port) = low_port::stand_in(address.port()) else { return address };
-    let tried = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
-        .and_then(|socket| rustix::net::bind(&socket, &SocketAddrV4::new(own, address.port())));
-    if tried == Err(Errno::ACCESS) { SocketAddrV4::new(*address.ip(), port) } else { address }
+fn datagram_target(address: SocketAddrV4) -> SocketAddrV4 {
+    match low_port::stand_in(address.port()) {
+        Some(port) if address.port() < low_port::lowest() => SocketAddrV4::new(*address.ip(), port),
+        _ => address,
+    }
 }
 
 /// Whether a connection under way has come to its end, good or bad.

@@ -76,6 +76,7 @@ pub fn sandbox_entry() {
     }
     let role = arguments.next();
     let _ = rustix::process::setsid();
+    crate::low_port::lowest();
     let done = control().and_then(|control| match role.as_deref() {
         Some("container") => supervisor::run(control),
         Some("exec") => exec::run(control),
