@@ -66,7 +66,13 @@ fn pods_survive_kill_9_at_any_moment() {
         cluster.kubectl(&["scale", "deployment", "many", &format!("--replicas={wanted}")]);
         // Not to wait for something: the moment of the kill is what varies.
         std::thread::sleep(Duration::from_millis(round as u64 * 173 % 1_500));
-        success(Command::new("kill").args(["-9", &cluster.server_pid().to_string()]));
+        let pid = cluster.server_pid().to_string();
+        success(Command::new("kill").args(["-9", &pid]));
+        let status = format!("/proc/{pid}");
+        eventually("the killed process to be gone", || match std::fs::exists(&status) {
+            Ok(true) => Err("its memory is being freed".to_owned()),
+            _ => Ok(()),
+        });
         cluster.start(&["--no-operators"]);
         let now = wait_for(&cluster, &word, wanted);
         let (fewer, more) = if wanted == all { (&before, &now) } else { (&now, &before) };

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::{Directory, StartError};
 
-const ATTEMPTS: u32 = 5;
+/// A process that was killed keeps the lock until all of its memory is gone.
+const ATTEMPTS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The right to use a directory, until it is dropped or the process ends in whatever way.

@@ -20,6 +20,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// A running cluster; it ends with this value.
 pub(super) struct ConformanceCluster {
     process: Child,
+    program: PathBuf,
     dir: PathBuf,
 }
 
@@ -36,7 +37,7 @@ impl ConformanceCluster {
         }
         let dir = scratch.join("cluster");
         let log = File::create(scratch.join("cluster.log"))?;
-        let process = Command::new(program)
+        let process = Command::new(&program)
             .env("XDG_CACHE_HOME", &cache)
             .arg("--dir")
             .arg(&dir)
@@ -47,7 +48,7 @@ impl ConformanceCluster {
             .stderr(log)
             .spawn()
             .context("cannot start windlass")?;
-        let mut cluster = Self { process, dir };
+        let mut cluster = Self { process, program, dir };
         cluster.wait_ready(kubectl).with_context(|| format!("see {}", scratch.join("cluster.log").display()))?;
         Ok(cluster)
     }
@@ -78,8 +79,9 @@ impl ConformanceCluster {
 
 impl Drop for ConformanceCluster {
     fn drop(&mut self) {
-        // Its Pods end with it and its data is scratch, so nothing asks for a polite end.
+        // Its data is scratch, so nothing asks for a polite end; its Pods wait for another start until they are ended.
         self.process.kill().ok();
         self.process.wait().ok();
+        Command::new(&self.program).arg("--dir").arg(&self.dir).arg("down").stdout(Stdio::null()).status().ok();
     }
 }
