@@ -7,6 +7,7 @@ mod ephemeral;
 mod grpc;
 mod hook;
 mod inside;
+mod launch;
 mod live;
 mod observed;
 mod plan;

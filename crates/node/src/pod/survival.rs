@@ -1,13 +1,11 @@
 //! Containers that an earlier node started: found again when their Pod is, and tended like any other.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use tokio::sync::watch;
 
-use super::container::{self, Job, Refusal, Run};
+use super::container::{Job, Refusal, Run};
 use super::prober::Before;
 use super::worker::Worker;
 use crate::sandbox::{self, Attachment, ContainerSpec, Input, Keep, Origin, Running};
@@ -53,21 +51,7 @@ impl Worker {
             init = attachment.init,
             "a container is found again"
         );
-        let (stop, stopped) = watch::channel(None);
-        let job = Job {
-            context: Arc::clone(&self.context),
-            pod: Arc::clone(&self.pod),
-            number,
-            container,
-            addresses,
-            sources: self.sources.clone(),
-            volumes: Arc::clone(&self.volumes),
-            updates: self.sender.clone(),
-            stop: stopped,
-            survivor: Some(Survivor { running, attachment, before }),
-        };
-        self.tasks.insert(name.to_owned(), stop);
-        tokio::spawn(container::run(job));
+        self.launch(container, addresses, number, Some(Survivor { running, attachment, before }));
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::container::{self, Job, Update};
+use super::container::Update;
 use super::downward::Addresses;
 use super::ephemeral;
 use super::observed::{Observed, State};
@@ -244,32 +244,6 @@ impl Worker {
             return Some(Addresses { pod: host, host });
         }
         self.address.as_ref().map(|address| Addresses { pod: address.get(), host })
-    }
-
-    fn start(&mut self, name: &str) {
-        let Some(container) = self.container(name) else { return };
-        let Some(addresses) = self.addresses() else { return };
-        let observation = self.observed.containers.entry(name.to_owned()).or_default();
-        if let State::Ended(ended) = &observation.state {
-            observation.last = Some(ended.clone());
-            observation.restarts += 1;
-        }
-        observation.state = State::Starting { message: String::new() };
-        let (stop, stopped) = watch::channel(None);
-        let job = Job {
-            context: Arc::clone(&self.context),
-            pod: Arc::clone(&self.pod),
-            number: observation.restarts,
-            container,
-            addresses,
-            sources: self.sources.clone(),
-            volumes: Arc::clone(&self.volumes),
-            updates: self.sender.clone(),
-            stop: stopped,
-            survivor: None,
-        };
-        self.tasks.insert(name.to_owned(), stop);
-        tokio::spawn(container::run(job));
     }
 
     fn stop_container(&mut self, name: &str, grace: Duration) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::forward::Destination;
 use super::handshake::{Agreed, CommandSpeech, ForwardSpeech, Refusal};
@@ -55,48 +55,29 @@ impl Door {
     }
 
     /// Forwards connections of the sender of a request to ports of a Pod.
-    pub(crate) fn forward<B>(&self, mut request: Request<B>, destination: Destination) -> Response<Body> {
-        let Agreed { speech, answer } = match handshake::forwarding(request.headers()) {
-            Ok(agreed) => agreed,
-            Err(Refusal(status, why)) => return failure(status, why),
-        };
-        let Some(permit) = self.enter() else { return full() };
-        let client = hyper::upgrade::on(&mut request);
-        tokio::spawn(async move {
-            let _permit = permit;
-            let Some(connection) = switched(client).await else { return };
+    pub(crate) fn forward<B>(&self, request: Request<B>, destination: Destination) -> Response<Body> {
+        self.open(request, handshake::forwarding, move |connection, speech| async move {
             let connection = match speech {
                 ForwardSpeech::Tunnelled => Connection::new(tunnel::inside(websocket::socket(connection).await)),
                 ForwardSpeech::Plain => Connection::new(connection),
             };
             forward::run(connection, destination).await;
-        });
-        switching(answer)
+        })
     }
 
     /// Shows an answer over WebSocket, if the sender of a request wants that.
-    pub(crate) fn view<B>(&self, mut request: Request<B>, shown: Response<Body>) -> Response<Body> {
+    pub(crate) fn view<B>(&self, request: Request<B>, shown: Response<Body>) -> Response<Body> {
         if !websocket::is_wished(request.headers()) || shown.status() != StatusCode::OK {
             return shown;
         }
-        let Agreed { speech, answer } = match handshake::viewing(request.headers()) {
-            Ok(agreed) => agreed,
-            Err(Refusal(status, why)) => return failure(status, why),
-        };
-        let Some(permit) = self.enter() else { return full() };
-        let client = hyper::upgrade::on(&mut request);
-        tokio::spawn(async move {
-            let _permit = permit;
-            if let Some(connection) = switched(client).await {
-                view::run(connection, speech, shown.into_body()).await;
-            }
-        });
-        switching(answer)
+        self.open(request, handshake::viewing, move |connection, speech| async move {
+            view::run(connection, speech, shown.into_body()).await;
+        })
     }
 
     fn command<B, F>(
         &self,
-        mut request: Request<B>,
+        request: Request<B>,
         adjust: impl FnOnce(Options) -> Options,
         begin: impl FnOnce(Options, Remote) -> F + Send + 'static,
     ) -> Response<Body>
@@ -107,24 +88,37 @@ impl Door {
             Ok(options) => adjust(options),
             Err(why) => return failure(StatusCode::BAD_REQUEST, why),
         };
-        let Agreed { speech, answer } = match handshake::command(request.headers()) {
-            Ok(agreed) => agreed,
-            Err(Refusal(status, why)) => return failure(status, why),
-        };
-        let Some(permit) = self.enter() else { return full() };
-        let client = hyper::upgrade::on(&mut request);
-        tokio::spawn(async move {
-            let _permit = permit;
-            let Some(connection) = switched(client).await else { return };
+        self.open(request, handshake::command, move |connection, speech| async move {
             if let Some(remote) = remote(connection, speech, &options).await {
                 begin(options, remote).await;
             }
-        });
-        switching(answer)
+        })
     }
 
-    fn enter(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.free).try_acquire_owned().ok()
+    /// Agrees with the sender of a request on how to speak, switches, and lets `serve` do the rest.
+    fn open<B, S, F>(
+        &self,
+        mut request: Request<B>,
+        agree: impl FnOnce(&HeaderMap) -> Result<Agreed<S>, Refusal>,
+        serve: impl FnOnce(TokioIo<Upgraded>, S) -> F + Send + 'static,
+    ) -> Response<Body>
+    where
+        S: Send + 'static,
+        F: Future<Output = ()> + Send,
+    {
+        let Agreed { speech, answer } = match agree(request.headers()) {
+            Ok(agreed) => agreed,
+            Err(Refusal(status, why)) => return failure(status, why),
+        };
+        let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else { return full() };
+        let client = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let _permit = permit;
+            if let Some(connection) = switched(client).await {
+                serve(connection, speech).await;
+            }
+        });
+        switching(answer)
     }
 }
 
