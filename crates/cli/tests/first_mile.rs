@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::{TestCluster, eventually, example, listener, memcached, success};
 
@@ -37,6 +38,8 @@ fn kill(pid: u32) {
 fn three_servers_answer_and_the_screen_says_so() {
     let cluster = TestCluster::new();
     let screen = cluster.start(&["-f", example().to_str().unwrap()]);
+    let private = std::fs::metadata(cluster.state()).is_ok_and(|state| state.permissions().mode() & 0o077 == 0);
+    assert!(private, "what Pods write is nobody else's");
     let pods = cluster.wait_for_pods(3);
     for pod in &pods {
         assert!(screen.contains(&address(pod)), "{} is not on the screen:\n{screen}", address(pod));

@@ -81,7 +81,7 @@ async fn detached(options: &UpOptions, manifests: &[Manifest], target: &Target) 
 
 /// Starts this program again as the cluster's process and waits for its word.
 async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
+    windlass_cluster::Directory::create(dir).map_err(|error| Failure::new(error.to_string()))?;
     let log_path = dir.join("windlass.log");
     let log = std::fs::OpenOptions::new().create(true).append(true).open(&log_path);
     let log = log.map_err(|error| Failure::new(format!("{}: {error}", log_path.display())))?;
