@@ -1,5 +1,6 @@
 //! The node agent: Pods as sandboxed host processes.
 
+mod account;
 mod address;
 mod cache;
 mod config;

@@ -39,6 +39,11 @@ impl LiveContainers {
         self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
     }
 
+    /// How many containers run.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
