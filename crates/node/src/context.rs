@@ -15,6 +15,7 @@ use crate::names::NameServer;
 use crate::pod::LiveContainers;
 use crate::proxy::Directory;
 use crate::sandbox::{Capabilities, Launcher};
+use crate::volume;
 
 /// What every part of the node shares.
 pub(crate) struct Context {
@@ -36,6 +37,11 @@ impl Context {
     /// The directory of a Pod: volumes, writable layers, generated files.
     pub(crate) fn pod_directory(&self, uid: &str) -> PathBuf {
         self.config.dir.join("pods").join(uid)
+    }
+
+    /// The directory of those volumes of a Pod that are in memory.
+    pub(crate) fn memory_directory(&self, uid: &str) -> PathBuf {
+        volume::memory(&self.config.dir).join(uid)
     }
 
     /// The directory of a Pod's logs.

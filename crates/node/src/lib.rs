@@ -8,6 +8,7 @@ mod context;
 mod event;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod host_port;
 pub mod image;
 mod log;
 mod low_port;

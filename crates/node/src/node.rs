@@ -29,6 +29,7 @@ use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
 use crate::stream::{self, Destination, Door};
 use crate::tree;
+use crate::volume;
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -176,8 +177,9 @@ impl Node {
 /// Removes what Pods left that are no more, by the ids of those that are.
 pub(crate) fn sweep(context: &Context, alive: &HashSet<String>) {
     let pods = std::fs::read_dir(context.config.dir.join("pods")).into_iter().flatten().flatten();
+    let memory = std::fs::read_dir(volume::memory(&context.config.dir)).into_iter().flatten().flatten();
     let logs = context.logs.pods().into_iter();
-    for path in pods.map(|entry| entry.path()).chain(logs) {
+    for path in pods.chain(memory).map(|entry| entry.path()).chain(logs) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let uid = name.rsplit('_').next().unwrap_or(name);
         if alive.contains(uid) {

@@ -2,6 +2,7 @@
 
 mod console;
 mod container;
+mod ending;
 mod environment;
 mod ephemeral;
 mod grpc;

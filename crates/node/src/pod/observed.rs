@@ -164,7 +164,11 @@ impl Observed {
             let known = status.and_then(|status| find(status, &container.name));
             (container.name.clone(), known.map_or_else(Observation::default, |known| recall(known, now)))
         });
-        Self { containers: containers.collect(), ..Self::default() }
+        // A Pod that failed as a whole has failed for good.
+        let failed = status.filter(|status| status.phase.as_deref() == Some("Failed"));
+        let failed =
+            failed.and_then(|status| Some((status.reason.clone()?, status.message.clone().unwrap_or_default())));
+        Self { containers: containers.collect(), failed, ..Self::default() }
     }
 
     /// A container's observation; one that is not in the Pod has the initial one.
@@ -252,6 +256,20 @@ mod tests {
         };
         assert_eq!(resumed(3), (3, true, true, true));
         assert_eq!(resumed(4), (4, false, true, false), "of this run the status does not tell yet");
+    }
+
+    #[test]
+    fn a_pod_that_failed_as_a_whole_stays_so() {
+        let pod = |status: serde_json::Value| -> Pod {
+            serde_json::from_value(serde_json::json!({"status": status})).unwrap()
+        };
+        let late = pod(serde_json::json!({"phase": "Failed", "reason": "DeadlineExceeded", "message": "late"}));
+        let failed = Observed::from_pod(&late, Timestamp::UNIX_EPOCH).failed;
+        assert_eq!(failed, Some(("DeadlineExceeded".to_owned(), "late".to_owned())));
+        assert_eq!(
+            Observed::from_pod(&pod(serde_json::json!({"phase": "Failed"})), Timestamp::UNIX_EPOCH).failed,
+            None
+        );
     }
 
     #[test]
