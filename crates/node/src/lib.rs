@@ -23,6 +23,7 @@ pub mod sandbox;
 mod serve;
 mod stream;
 mod sys;
+mod sysctl;
 pub mod tree;
 mod usage;
 mod volume;

@@ -12,6 +12,7 @@ use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
 use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, resolve};
+use crate::sysctl;
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
@@ -81,6 +82,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         input: input(from.container),
         keep: None,
         neighbour: from.neighbour,
+        settings: sysctl::own(from.pod),
     })
 }
 

@@ -26,8 +26,8 @@ pub(super) struct ConformanceCluster {
 impl ConformanceCluster {
     /// Starts a cluster of the windlass at `program` below `scratch`; with a `node`, one that runs images.
     pub(super) fn start(program: PathBuf, scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
-        // The image store is the tests' own.
-        let cache = scratch.join("cache");
+        // The image store is the tests' own, and kept for the next run.
+        let cache = root().join("target/conformance/images");
         if node {
             images::add(&program, scratch, &cache)?;
         }

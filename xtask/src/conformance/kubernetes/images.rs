@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tools;
+use crate::tools::{self, KUBERNETES};
 use crate::workspace::{root, run};
 
 /// An image.
@@ -99,11 +99,20 @@ const GROUPS: &str = "root:x:0:\nwww-data:x:33:\nuser-defined-in-image:x:1000:\n
     group-defined-in-image:x:50000:user-defined-in-image\n";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Puts the images into the store of images below `cache`.
+/// Raised when images are made otherwise, so that those of before are made again.
+const EDITION: u32 = 1;
+
+/// Puts the images that are not there yet into the store of images below `cache`.
 pub(super) fn add(windlass: &Path, scratch: &Path, cache: &Path) -> Result<()> {
     let packages = Packages { windlass, cache: root().join("target/conformance/packages") };
     let source = tools::kubernetes_source()?;
+    let made = cache.join(format!("made-{KUBERNETES}-{EDITION}"));
+    fs::create_dir_all(&made)?;
     for (number, image) in IMAGES.iter().enumerate() {
+        let mark = made.join(image.name.replace(['/', ':'], "-"));
+        if mark.is_file() {
+            continue;
+        }
         let folder = scratch.join("images").join(number.to_string());
         let rootfs = folder.join("rootfs");
         fill(&rootfs, image, &packages, &source).with_context(|| format!("cannot make the image {}", image.name))?;
@@ -114,6 +123,7 @@ pub(super) fn add(windlass: &Path, scratch: &Path, cache: &Path) -> Result<()> {
         fs::write(folder.join("image.json"), config.to_string())?;
         run(Command::new(windlass).env("XDG_CACHE_HOME", cache).args(["image", "add", image.name]).arg(&folder))?;
         fs::remove_dir_all(&folder)?;
+        fs::write(mark, "")?;
     }
     Ok(())
 }
