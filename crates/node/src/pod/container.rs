@@ -20,6 +20,7 @@ use super::inside::Inside;
 use super::live::{Entry, Live};
 use super::observed::Ended;
 use super::prober::{self, Before, Finding};
+use super::refusal::Refusal;
 use super::signal::signal_number;
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec};
@@ -71,22 +72,6 @@ pub(crate) struct Job {
     pub(crate) stop: watch::Receiver<Option<Duration>>,
     /// The container, if it runs already.
     pub(super) survivor: Option<Survivor>,
-}
-
-/// Why a run did not start.
-pub(super) struct Refusal {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
-}
-
-impl Refusal {
-    /// What the event says: of an image that cannot be had, another one tells why.
-    fn spoken(&self) -> &str {
-        match self.reason {
-            "ErrImagePull" | "ErrImageNeverPull" | "InvalidImageName" => self.reason,
-            _ => &self.message,
-        }
-    }
 }
 
 /// Runs the container once.

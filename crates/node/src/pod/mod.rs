@@ -15,6 +15,7 @@ mod plan;
 mod preparation;
 mod prober;
 mod pull;
+mod refusal;
 mod signal;
 mod sources;
 mod spec;

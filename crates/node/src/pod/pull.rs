@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::container::{Job, Refusal, Update};
+use super::container::{Job, Update};
 use super::observed::PULL_FAILED;
+use super::refusal::Refusal;
 use super::worker::Worker;
 use crate::image::{Image, ImageError, PullPolicy};
 
