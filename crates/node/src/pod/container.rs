@@ -15,15 +15,17 @@ use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
 use super::ephemeral;
+use super::grace::GRACE_DEFAULT;
 use super::inside::Inside;
 use super::live::{Entry, Live};
 use super::observed::Ended;
 use super::prober::{self, Before, Finding};
+use super::refusal::Refusal;
+use super::signal::signal_number;
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec};
 use super::survival::Survivor;
 use super::watchdog::{Excess, Watchdog};
-use super::worker::GRACE_DEFAULT;
 use crate::context::Context;
 use crate::image::{Hold, Image};
 use crate::log::{self, Log};
@@ -47,6 +49,8 @@ pub(crate) enum Update {
     Finding(Finding),
     /// Its program has ended.
     Ended(Ended),
+    /// The whole Pod stores more than it may.
+    Evicted(String),
 }
 
 /// Everything that one run needs.
@@ -65,12 +69,6 @@ pub(crate) struct Job {
     pub(super) survivor: Option<Survivor>,
 }
 
-/// Why a run did not start.
-pub(super) struct Refusal {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
-}
-
 /// Runs the container once.
 pub(crate) async fn run(mut job: Job) {
     let mut stop = job.stop.clone();
@@ -85,7 +83,7 @@ pub(crate) async fn run(mut job: Job) {
         None => job.tell(Update::Cancelled).await,
         Some(Ok(run)) => run.tend(&mut job).await,
         Some(Err(refusal)) => {
-            job.warn("Failed", format!("Error: {}", refusal.message));
+            job.warn("Failed", format!("Error: {}", refusal.spoken()));
             job.tell(Update::Refused { reason: refusal.reason, message: refusal.message }).await;
         }
     }
@@ -174,6 +172,7 @@ impl Job {
         (init, started, origin): (i32, Timestamp, Origin),
         log: Log,
     ) -> std::io::Result<Run> {
+        let path = log.path().to_owned();
         let (console, output) = self.console(&mut running, log)?;
         let inside = Inside {
             launcher: self.context.launcher.clone(),
@@ -188,7 +187,19 @@ impl Job {
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
         let entry = self.context.live.enter(&uid, live);
         let held = self.context.images.hold(&origin.image_id)?;
-        Ok(Run { running, output, console, inside, entry, held, origin, started, before: None, excess: None })
+        Ok(Run {
+            running,
+            output,
+            log: path,
+            console,
+            inside,
+            entry,
+            held,
+            origin,
+            started,
+            before: None,
+            excess: None,
+        })
     }
 
     /// Waits until the program runs; its first process as the host sees it.
@@ -255,6 +266,8 @@ impl Job {
 pub(super) struct Run {
     pub(super) running: Running,
     pub(super) output: JoinHandle<()>,
+    /// The file that it goes to.
+    pub(super) log: PathBuf,
     pub(super) console: Arc<Console>,
     pub(super) inside: Inside,
     /// Others find the container by it.
@@ -325,19 +338,5 @@ pub(super) async fn exit_code(running: &mut Running) -> i32 {
         if let Report::Exited(code) = running.next_report().await {
             return code;
         }
-    }
-}
-
-fn signal_number(name: &str) -> Option<i32> {
-    match name.trim_start_matches("SIG") {
-        "TERM" => Some(libc::SIGTERM),
-        "INT" => Some(libc::SIGINT),
-        "QUIT" => Some(libc::SIGQUIT),
-        "HUP" => Some(libc::SIGHUP),
-        "KILL" => Some(libc::SIGKILL),
-        "USR1" => Some(libc::SIGUSR1),
-        "USR2" => Some(libc::SIGUSR2),
-        "WINCH" => Some(libc::SIGWINCH),
-        number => number.parse().ok(),
     }
 }

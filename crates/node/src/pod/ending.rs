@@ -1,6 +1,5 @@
-//! How a run of a container ends: hook, signal, the end itself, and its last words.
+//! How a run of a container ends: hook, signal, and the end itself.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -8,15 +7,9 @@ use k8s_openapi::jiff::Timestamp;
 use super::container::{Job, Run, Update, exit_code};
 use super::hook;
 use super::observed::Ended;
-use super::spec::termination_file;
-use crate::log::{self, LogOptions};
+use super::termination;
 use crate::sandbox::Request;
 
-/// What of a termination message is kept, as kubelet does.
-const TERMINATION_BYTES_MAX: usize = 4096;
-/// What of a log is kept where it stands for the message.
-const LOG_LINES_MAX: usize = 80;
-const LOG_BYTES_MAX: usize = 2048;
 /// How long the rest of the output is waited for after the end.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 /// What a hook may take after the start.
@@ -88,42 +81,10 @@ impl Run {
         let ended = Ended {
             code,
             reason: reason.to_owned(),
-            message: last_words(job, code).await,
+            message: termination::message(&job.container, code, &job.directory(), &self.log),
             started: Some(self.started),
             finished,
         };
         job.tell(Update::Ended(ended)).await;
     }
-}
-
-/// What the program left as its message; where it wants that and failed without one, the end of its log.
-async fn last_words(job: &Job, code: i32) -> Option<String> {
-    let mut words = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
-    words.truncate(TERMINATION_BYTES_MAX);
-    let logs = job.container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
-    if words.is_empty() && logs && code != 0 {
-        words = end_of_log(job).await;
-    }
-    Some(String::from_utf8_lossy(&words).into_owned()).filter(|words| !words.is_empty())
-}
-
-async fn end_of_log(job: &Job) -> Vec<u8> {
-    let mut files: Vec<PathBuf> = log::files(&job.log_directory())
-        .into_iter()
-        .filter(|(number, _)| *number == job.number)
-        .map(|(_, path)| path)
-        .collect();
-    // The current file has the shortest name and is read last.
-    files.sort();
-    if !files.is_empty() {
-        files.rotate_left(1);
-    }
-    let mut pieces = log::read(files, LogOptions { tail_lines: Some(LOG_LINES_MAX), ..LogOptions::default() }, None);
-    let mut text = Vec::new();
-    while let Some(Ok(piece)) = pieces.recv().await {
-        text.extend_from_slice(&piece);
-        let over = text.len().saturating_sub(LOG_BYTES_MAX);
-        text.drain(..over);
-    }
-    text
 }

@@ -12,6 +12,7 @@ use kube::api::Api;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::container::Update;
 use super::downward::Addresses;
@@ -24,15 +25,12 @@ use super::{status, writing};
 use crate::address::PodAddress;
 use crate::cache::Lease;
 use crate::context::Context;
+use crate::proxy::Departure;
 use crate::tree;
 use crate::volume::Tokens;
 
 /// Updates that wait for the Pod's task.
 const UPDATES_MAX: usize = 64;
-/// How long a Pod that never asked for a period gets to end.
-pub(super) const GRACE_DEFAULT: Duration = Duration::from_secs(30);
-/// What containers get at least that run beside the others and end after them.
-const GRACE_LAST_MIN: Duration = Duration::from_secs(2);
 /// How long Pods get when the node itself ends.
 const SHUTDOWN_GRACE_MAX: Duration = Duration::from_secs(10);
 /// How soon something that failed is tried again, if nothing it depends on changes before.
@@ -87,6 +85,8 @@ pub(crate) struct Worker {
     pods: watch::Receiver<Arc<Pod>>,
     gone: CancellationToken,
     stop: CancellationToken,
+    /// Held from the moment that the Pod is to end: Services pass it over. Given up before its address is.
+    departure: Option<Departure>,
     pub(super) address: Option<PodAddress>,
     pub(super) volumes: Arc<BTreeMap<String, PathBuf>>,
     pub(super) tokens: Tokens,
@@ -98,6 +98,8 @@ pub(crate) struct Worker {
     updates: mpsc::Receiver<(String, Update)>,
     /// Not before this time is something that failed tried again.
     pub(super) retry: Option<Timestamp>,
+    /// Looks at what the Pod stores.
+    pub(super) storage: Option<AbortOnDropHandle<()>>,
 }
 
 /// Whether the task goes on.
@@ -132,6 +134,7 @@ impl Worker {
             pods,
             gone: gone.clone(),
             stop,
+            departure: None,
             address,
             volumes: Arc::default(),
             tokens: Tokens::default(),
@@ -141,6 +144,7 @@ impl Worker {
             sender: update_sender,
             updates,
             retry: None,
+            storage: None,
         };
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -209,6 +213,7 @@ impl Worker {
         let now = Timestamp::now();
         let plan = plan::plan(&self.pod, &self.observed, now);
         let mut wake = [plan.wake, self.tokens.renewal()].into_iter().flatten().min();
+        self.depart();
         for action in plan.actions {
             match action {
                 Action::Prepare if self.retry.is_none_or(|retry| retry <= now) => {
@@ -217,6 +222,7 @@ impl Worker {
                 }
                 Action::Prepare => {}
                 Action::Start(name) => self.start(&name),
+                Action::BackOff(name) => self.back_off(&name),
                 Action::Stop(name) => self.stop_container(&name, self.grace_left(&name)),
                 Action::Expire => {
                     let message = "Pod was active on the node longer than the specified deadline".to_owned();
@@ -238,21 +244,12 @@ impl Worker {
         (Flow::Continue, [wake, retry].into_iter().flatten().min())
     }
 
-    /// How long the Pod's containers get to end.
-    fn grace(&self) -> Duration {
-        let wanted = self.pod.metadata.deletion_grace_period_seconds;
-        let spec = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
-        let seconds = wanted.or(spec).and_then(|seconds| u64::try_from(seconds).ok());
-        seconds.map_or(GRACE_DEFAULT, Duration::from_secs)
-    }
-
-    /// How much of that is left for a container that runs beside the others and ends after them.
-    fn grace_left(&self, name: &str) -> Duration {
-        let (grace, end) = (self.grace(), self.pod.metadata.deletion_timestamp.as_ref());
-        let is_last = self.container(name).is_some_and(|container| plan::is_sidecar(&container));
-        let Some(end) = end.filter(|_| is_last) else { return grace };
-        let left = Duration::try_from(end.0.duration_since(Timestamp::now())).unwrap_or_default();
-        grace.min(left.max(GRACE_LAST_MIN))
+    /// Before the first signal: Services give no new connections to a Pod that is to end.
+    fn depart(&mut self) {
+        let ends = self.pod.metadata.deletion_timestamp.is_some() || self.observed.failed.is_some();
+        if ends && self.departure.is_none() {
+            self.departure = self.address.as_ref().map(|address| self.context.leaving.enter(address.get()));
+        }
     }
 
     pub(super) fn addresses(&self) -> Option<Addresses> {
@@ -281,6 +278,9 @@ impl Worker {
 
     fn take(&mut self, name: &str, update: Update) {
         let now = Timestamp::now();
+        if let Update::Evicted(message) = update {
+            return self.evict(message);
+        }
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
         match update {
             Update::Progress(message) => observation.state = State::Starting { message },
@@ -291,8 +291,6 @@ impl Worker {
             }
             Update::Refused { reason, message } => {
                 self.tasks.remove(name);
-                let again = observation.refusals > 0 && reason == "ErrImagePull";
-                let reason = if again { "ImagePullBackOff" } else { reason };
                 observation.refuse(reason.to_owned(), message, now);
             }
             Update::Started { at, image_id } => {
@@ -306,6 +304,7 @@ impl Worker {
                 observation.end(ended);
                 self.report_crash(name);
             }
+            Update::Evicted(_) => {}
         }
     }
 
@@ -340,7 +339,7 @@ impl Worker {
             self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
         }
         if !observation.restart_delay().is_zero() && plan::restarts(&self.pod, &container, ended.code) {
-            let message = status::crash_message(&self.pod, &container, observation);
+            let message = status::crash_event(&self.pod, name);
             self.context.events.warning(&*self.pod, Some(&field), "BackOff", message);
         }
     }

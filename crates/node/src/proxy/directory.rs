@@ -116,7 +116,7 @@ fn service_variables(name: &str, service: &Service) -> Vec<(String, String)> {
     let ports = spec.ports.as_deref().unwrap_or_default();
     let mut variables = vec![(format!("{prefix}_SERVICE_HOST"), address.to_owned())];
     let scheme = |port: &ServicePort| port.protocol.as_deref().unwrap_or("TCP").to_lowercase();
-    for port in ports.first() {
+    if let Some(port) = ports.first() {
         variables.push((format!("{prefix}_SERVICE_PORT"), port.port.to_string()));
         variables.push((format!("{prefix}_PORT"), format!("{}://{address}:{}", scheme(port), port.port)));
     }

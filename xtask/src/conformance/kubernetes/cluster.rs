@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::images;
+use crate::workspace::root;
 
 /// A cluster that does not answer by then will not.
 const START_WAIT: Duration = Duration::from_secs(60);
