@@ -137,6 +137,9 @@ fn fill(rootfs: &Path, image: &Image, packages: &Packages<'_>, source: &Path) ->
         // Debian's /bin is a link.
         fs::remove_dir(rootfs.join("bin"))?;
         names.iter().try_for_each(|name| packages.copy(name, rootfs))?;
+        if rootfs.join("bin/nc.openbsd").exists() {
+            symlink("nc.openbsd", rootfs.join("bin/nc"))?;
+        }
     }
     if matches!(image.content, Content::Busybox) {
         packages.shell(rootfs)?;
