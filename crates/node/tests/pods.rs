@@ -2,30 +2,25 @@
 //! program is also the sandbox process and the cluster to kill: `cargo test -p windlass-node --test pods [NAME]`.
 #![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
-use std::future::Future;
-use std::path::Path;
-use std::pin::Pin;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+mod support;
+
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
-use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
+use serde_json::json;
 
-const LIMIT: Duration = Duration::from_secs(90);
-
-type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
+use support::{Test, connect, create, on_cluster, processes, shell, spawn, unique, until, until_processes};
 
 const TESTS: &[Test] = &[
     ("a_pod_gets_its_environment_volumes_and_address", || Box::pin(surroundings())),
     ("services_and_pods_are_found_by_name", || Box::pin(names())),
     ("a_killed_program_is_started_again_and_counted", || Box::pin(killed_program())),
     ("a_finished_pod_says_how_it_ended", || Box::pin(finished())),
-    ("a_container_that_takes_more_memory_than_it_may_is_ended", || Box::pin(too_much_memory())),
+    ("datagrams_to_a_service_reach_its_pods", || Box::pin(datagrams())),
     ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
     ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
     ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
@@ -34,77 +29,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() {
-    windlass_node::sandbox_entry();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if let [role, directory] = arguments.as_slice()
-        && role == "cluster"
-    {
-        return runtime.block_on(serve(directory));
-    }
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-')).cloned();
-    let capabilities =
-        runtime.block_on(windlass_node::sandbox::Launcher::default().probe(&std::env::temp_dir())).unwrap();
-    if !capabilities.namespaces {
-        println!("skipped: {}", capabilities.missing().join("; "));
-        return;
-    }
-    let chosen = TESTS.iter().filter(|(name, _)| filter.as_ref().is_none_or(|f| name.contains(f.as_str())));
-    let mut passed = 0;
-    for (name, test) in chosen {
-        runtime.block_on(async { tokio::time::timeout(LIMIT, test()).await }).expect(name);
-        println!("test {name} ... ok");
-        passed += 1;
-    }
-    println!("test result: ok. {passed} passed");
-}
-
-fn config(directory: &Path) -> ClusterConfig {
-    ClusterConfig {
-        listen: Listen::Port(0),
-        images: directory.join("images"),
-        ..ClusterConfig::in_directory(directory, Profile::Node)
-    }
-}
-
-/// The cluster that is killed.
-async fn serve(directory: &str) {
-    let mut cluster = Cluster::start(config(Path::new(directory))).await.unwrap();
-    let failure = cluster.failure().await;
-    panic!("{failure}");
-}
-
-/// Runs a test on a cluster and ends it in order.
-async fn on_cluster(test: impl AsyncFnOnce(Client, &Path)) {
-    let directory = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(config(directory.path())).await.unwrap();
-    test(cluster.client(), directory.path()).await;
-    cluster.shutdown().await;
-}
-
-fn shell(name: &str, script: &str) -> Value {
-    json!({"metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [
-        {"name": "c", "image": "host", "command": ["/bin/sh", "-c", script]}]}})
-}
-
-async fn create(pods: &Api<Pod>, pod: Value) -> Pod {
-    let pod: Pod = serde_json::from_value(pod).unwrap();
-    // The namespace gets its service account a moment after the start.
-    loop {
-        match pods.create(&PostParams::default(), &pod).await {
-            Ok(pod) => return pod,
-            Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-async fn until(pods: &Api<Pod>, name: &str, holds: impl Fn(&ContainerStatus) -> bool) -> Pod {
-    let condition = |pod: Option<&Pod>| {
-        let statuses = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
-        statuses.and_then(|statuses| statuses.first()).is_some_and(&holds)
-    };
-    await_condition(pods.clone(), name, condition).await.unwrap().unwrap()
+    support::run(TESTS);
 }
 
 async fn surroundings() {
@@ -134,7 +59,6 @@ async fn surroundings() {
     .await;
 }
 
-/// Processes of this machine whose command line has a word.
 /// Asks the machine's own resolver library in a Pod, and sends a datagram from the Pod to itself.
 const ASKS: &str = r#"
 until getent -s dns ahostsv4 db-0.db.default.svc.cluster.local > /dev/null; do sleep 0.1; done
@@ -179,33 +103,6 @@ async fn names() {
     .await;
 }
 
-fn processes(word: &str) -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let id = |entry: std::fs::DirEntry| -> Option<i32> {
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        let found = words.first() == Some(&&b"sleep"[..]) && words.contains(&word.as_bytes());
-        found.then(|| entry.file_name().to_str()?.parse().ok()).flatten()
-    };
-    entries.filter_map(id).collect()
-}
-
-async fn until_processes(word: &str, expect: usize) -> Vec<i32> {
-    let begun = Instant::now();
-    loop {
-        let found = processes(word);
-        if found.len() == expect {
-            return found;
-        }
-        assert!(begun.elapsed() < LIMIT, "{found:?} run, not {expect}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-fn unique() -> String {
-    format!("{}.5", 100_000_000 + rand::random::<u32>() % 900_000_000)
-}
-
 async fn killed_program() {
     on_cluster(async |client, _| {
         let pods: Api<Pod> = Api::default_namespaced(client);
@@ -235,28 +132,6 @@ async fn finished() {
         assert_eq!(status.phase.as_deref(), Some("Failed"));
         let state = status.container_statuses.unwrap()[0].state.clone().unwrap().terminated.unwrap();
         assert_eq!((state.exit_code, state.message.as_deref()), (3, Some("why\n")));
-    })
-    .await;
-}
-
-async fn too_much_memory() {
-    on_cluster(async |client, _| {
-        let pods: Api<Pod> = Api::default_namespaced(client);
-        for (name, limit) in [("small", "32Mi"), ("large", "512Mi")] {
-            let script = r#"exec perl -e 'my $all = "x" x (100 << 20); $| = 1; print "has it\n"; sleep 1000'"#;
-            let mut pod = shell(name, script);
-            pod["spec"]["restartPolicy"] = json!("Never");
-            pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": limit}});
-            create(&pods, pod).await;
-        }
-        let ended = |status: &ContainerStatus| status.state.as_ref().and_then(|state| state.terminated.clone());
-        let pod = until(&pods, "small", |status| ended(status).is_some()).await;
-        let how = ended(&pod.status.unwrap().container_statuses.unwrap()[0]).unwrap();
-        assert_eq!((how.reason.as_deref(), how.exit_code), (Some("OOMKilled"), 137));
-        while pods.logs("large", &LogParams::default()).await.unwrap_or_default() != "has it\n" {
-            tokio::task::yield_now().await;
-        }
-        assert!(until(&pods, "large", |_| true).await.status.unwrap().phase.unwrap() == "Running");
     })
     .await;
 }
@@ -353,27 +228,6 @@ async fn kept_data() {
     .await;
 }
 
-fn spawn(directory: &Path) -> Child {
-    let program = std::env::current_exe().unwrap();
-    Command::new(program).arg("cluster").arg(directory).spawn().unwrap()
-}
-
-async fn connect(directory: &Path) -> Client {
-    let path = directory.join("kubeconfig");
-    loop {
-        let config = async {
-            let kubeconfig = kube::config::Kubeconfig::read_from(&path).ok()?;
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
-            let client = Client::try_from(config).ok()?;
-            client.apiserver_version().await.ok().map(|_| client)
-        };
-        if let Some(client) = config.await {
-            return client;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 async fn killed_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let mut cluster = spawn(directory.path());
@@ -397,4 +251,55 @@ async fn killed_cluster() {
     cluster.kill().unwrap();
     cluster.wait().unwrap();
     until_processes(&word, 0).await;
+    windlass_cluster::end_survivors(directory.path());
+}
+
+/// Answers datagrams with its own address and where they came from.
+const ECHO: &str = r#"exec perl -MSocket -e 'socket(S, PF_INET, SOCK_DGRAM, 0); bind(S, sockaddr_in(5300, INADDR_ANY)) or die $!;
+    while (my $from = recv(S, my $text, 1500, 0)) { send(S, "$ENV{NAME} $text", 0, $from) }'"#;
+
+/// Asks a Service three times from one socket until all are answered, then once each from ten others.
+const ASKER: &str = r#"exec perl -MSocket -MIO::Socket::INET -e '
+    sub one { my ($s, $text) = @_; for (1..50) { $s->send($text); my $r = ""; vec($r, fileno($s), 1) = 1;
+        if (select($r, undef, undef, 0.2)) { $s->recv(my $said, 1500); return $said } } die "no answer" }
+    sub open_one { IO::Socket::INET->new(Proto => "udp", PeerAddr => $ENV{TO}) or die $! }
+    my $s = open_one(); print join(",", map { one($s, $_) } 1..3), "\n";
+    my %seen = map { one(open_one(), "x") => 1 } 1..10; print join(",", sort keys %seen), "\n"'"#;
+
+async fn datagrams() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client.clone());
+        for name in ["a", "b"] {
+            let mut pod = shell(name, ECHO);
+            pod["metadata"]["labels"] = json!({"app": "echo"});
+            pod["spec"]["containers"][0]["env"] = json!([{"name": "NAME", "value": name}]);
+            create(&pods, pod).await;
+        }
+        for name in ["a", "b"] {
+            until(&pods, name, |status| status.ready).await;
+        }
+        let services: Api<Service> = Api::default_namespaced(client);
+        let service = json!({"metadata": {"name": "echo"}, "spec": {"type": "NodePort", "selector": {"app": "echo"},
+            "ports": [{"port": 53, "targetPort": 5300, "protocol": "UDP"}]}});
+        let service = services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+        let spec = service.spec.unwrap();
+        let node_port = spec.ports.unwrap()[0].node_port.unwrap();
+        let host = pods.get("a").await.unwrap().status.unwrap().host_ip.unwrap();
+        // As root both ports are what they say; otherwise calls of Pods are led to the one that stands in.
+        let fronts =
+            [("by-address", format!("{}:53", spec.cluster_ip.unwrap())), ("by-node", format!("{host}:{node_port}"))];
+        for (name, to) in fronts {
+            let mut pod = shell(name, ASKER);
+            pod["spec"]["restartPolicy"] = json!("OnFailure");
+            pod["spec"]["containers"][0]["env"] = json!([{"name": "TO", "value": to}]);
+            create(&pods, pod).await;
+            until(&pods, name, |status| status.state.as_ref().is_some_and(|state| state.terminated.is_some())).await;
+            let log = pods.logs(name, &LogParams::default()).await.unwrap();
+            let lines: Vec<&str> = log.lines().collect();
+            let one_flow = ["a 1,a 2,a 3", "b 1,b 2,b 3"];
+            assert!(lines.len() == 2 && one_flow.contains(&lines[0]), "a flow keeps its endpoint: {log}");
+            assert_eq!(lines[1], "a x,b x", "flows take turns: {log}");
+        }
+    })
+    .await;
 }

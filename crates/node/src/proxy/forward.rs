@@ -1,7 +1,6 @@
 //! Carries connections from the address of a Service to its endpoints.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::routes::Route;
+use super::turns;
 use crate::low_port;
 
 /// Connections that one address carries at once; more wait in the listener's queue.
@@ -43,7 +43,7 @@ pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Rout
 
 async fn carry(mut client_stream: TcpStream, client: SocketAddr, route: &Route, next: &AtomicUsize) {
     let count = route.backends.len();
-    let first = if route.sticky { position(client.ip(), count) } else { next.fetch_add(1, Ordering::Relaxed) };
+    let first = if route.sticky { turns::position(client.ip(), count) } else { next.fetch_add(1, Ordering::Relaxed) };
     for attempt in 0..count {
         let backend = route.backends[(first.wrapping_add(attempt)) % count];
         let connected = tokio::time::timeout(CONNECT_LIMIT, low_port::connect(backend)).await;
@@ -53,13 +53,6 @@ async fn carry(mut client_stream: TcpStream, client: SocketAddr, route: &Route, 
         let _ = tokio::io::copy_bidirectional(&mut client_stream, &mut backend_stream).await;
         return;
     }
-}
-
-/// The same client gets the same endpoint as long as the endpoints do not change.
-fn position(client: IpAddr, count: usize) -> usize {
-    let mut hasher = DefaultHasher::new();
-    client.hash(&mut hasher);
-    (hasher.finish() % count.max(1) as u64) as usize
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Services: their addresses lead to ready endpoints, and Pods find them by name.
 
+mod datagrams;
 mod directory;
+mod door;
 mod forward;
 mod routes;
+mod turns;
 mod watch;
 
 pub(crate) use directory::Directory;
