@@ -64,6 +64,8 @@ pub struct ClusterConfig {
     pub clock: Clock,
     /// How long Pods wait for the next start if this process is killed; zero ends them with it.
     pub survival: Duration,
+    /// Whether Pods are held to their limits by control groups, where this user has some.
+    pub cgroups: bool,
     /// Where requests are logged, if anywhere.
     pub audit: Option<AuditConfig>,
 }
@@ -89,6 +91,7 @@ impl Default for ClusterConfig {
             node_name: "windlass".to_owned(),
             images: images_default(),
             survival: Duration::ZERO,
+            cgroups: true,
             clock: Clock::system(),
             audit: None,
         }

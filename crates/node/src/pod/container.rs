@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use super::bounds;
 use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
@@ -20,6 +21,7 @@ use super::inside::Inside;
 use super::live::{Entry, Live};
 use super::observed::Ended;
 use super::prober::{self, Before, Finding};
+use super::signal;
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec, termination_file};
 use super::survival::Survivor;
@@ -95,8 +97,11 @@ pub(crate) async fn run(mut job: Job) {
             job.tell(Update::Refused { reason: refusal.reason, message: refusal.message }).await;
         }
     }
-    let directory = job.directory();
-    let removed = tokio::task::spawn_blocking(move || tree::remove(&directory)).await;
+    let removed = tokio::task::spawn_blocking(move || {
+        job.unbound();
+        tree::remove(&job.directory())
+    });
+    let removed = removed.await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "the writable layer of a container was not removed");
     }
@@ -141,10 +146,11 @@ impl Job {
         // Until the container runs and holds it itself.
         let held = self.context.images.hold(&image.id);
         let _held = held.map_err(|error| Refusal { reason: "CreateContainerError", message: error.to_string() })?;
-        let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
+        let stop_signal = image.config.stop_signal.as_deref().and_then(signal::number).unwrap_or(libc::SIGTERM);
         let origin = Origin { image_id: image.id.clone(), stop_signal };
         let mut spec = self.spec(&image)?;
         spec.keep = self.keep(&spec, &origin);
+        self.bound(&mut spec)?;
         let label =
             format!("{}/{}/{}", self.pod.namespace().unwrap_or_default(), self.pod.name_any(), self.container.name);
         let container_error =
@@ -178,6 +184,7 @@ impl Job {
             process: spec.process.clone(),
             confined: spec.address,
             address: self.addresses.pod,
+            group: spec.group.clone(),
             container: self.container.clone(),
         };
         let uid = self.pod.uid().unwrap_or_default();
@@ -278,7 +285,7 @@ impl Run {
         let before = self.before.unwrap_or_default();
         let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
         let post_start = is_new.then(|| self.post_start(job)).flatten();
-        let mut watchdog = Watchdog::new(&job.container, self.inside.init);
+        let mut watchdog = Watchdog::new(&job.container, self.inside.init, self.inside.group.clone());
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
@@ -358,11 +365,7 @@ impl Run {
         self.console.close();
         let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
         let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
-        let reason = match self.excess {
-            Some(excess) => excess.reason(),
-            None if code == 0 => "Completed",
-            None => "Error",
-        };
+        let reason = bounds::reason(code, self.excess, self.inside.group.as_ref());
         let ended = Ended {
             code,
             reason: reason.to_owned(),
@@ -379,19 +382,5 @@ async fn exit_code(running: &mut Running) -> i32 {
         if let Report::Exited(code) = running.next_report().await {
             return code;
         }
-    }
-}
-
-fn signal_number(name: &str) -> Option<i32> {
-    match name.trim_start_matches("SIG") {
-        "TERM" => Some(libc::SIGTERM),
-        "INT" => Some(libc::SIGINT),
-        "QUIT" => Some(libc::SIGQUIT),
-        "HUP" => Some(libc::SIGHUP),
-        "KILL" => Some(libc::SIGKILL),
-        "USR1" => Some(libc::SIGUSR1),
-        "USR2" => Some(libc::SIGUSR2),
-        "WINCH" => Some(libc::SIGWINCH),
-        number => number.parse().ok(),
     }
 }

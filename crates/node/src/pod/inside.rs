@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::{grpc, unverified};
+use crate::cgroup::Group;
 use crate::low_port;
 use crate::sandbox::{ExecSpec, Input, Launcher, Process, Report};
 
@@ -32,6 +33,8 @@ pub(crate) struct Inside {
     pub(crate) confined: Option<Ipv4Addr>,
     /// Where its ports are.
     pub(crate) address: Ipv4Addr,
+    /// What holds it to its limits.
+    pub(crate) group: Option<Group>,
     pub(crate) container: Container,
 }
 
@@ -49,7 +52,8 @@ impl Inside {
     /// Describes a program to run in the container.
     pub(crate) fn exec_spec(&self, argv: &[String], input: Input) -> ExecSpec {
         let process = Process { argv: argv.to_vec(), ..self.process.clone() };
-        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input }
+        let group = self.group.clone();
+        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input, group }
     }
 
     async fn run(&self, spec: &ExecSpec) -> Result<(), String> {

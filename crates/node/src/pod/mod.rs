@@ -1,5 +1,6 @@
 //! Pods: what is to be done for one (decided as plain data), and the task that does it.
 
+mod bounds;
 mod console;
 mod container;
 mod environment;
@@ -14,6 +15,7 @@ mod plan;
 mod preparation;
 mod prober;
 mod pull;
+mod signal;
 mod sources;
 mod spec;
 mod status;
