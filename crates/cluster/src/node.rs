@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use windlass_apiserver::{Body, NodeProxy, NodeProxyError};
 use windlass_node::{Node, NodeConfig};
 
-use crate::{ClusterConfig, LoopbackRange};
+use crate::{ClusterConfig, LoopbackRange, PODS_MAX};
 
 /// The way to a node that is known only after the API server is there.
 #[derive(Default)]
@@ -73,6 +73,7 @@ pub(crate) fn node_config(
         service_range: node_range(range.services()),
         survival: config.survival,
         cgroups: config.cgroups,
+        pods_max: config.pods_max.min(PODS_MAX),
         cluster_domain: "cluster.local".to_owned(),
     }
 }

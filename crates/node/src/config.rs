@@ -64,6 +64,8 @@ pub struct NodeConfig {
     pub survival: Duration,
     /// Whether limits are given to the kernel where this user may do that.
     pub cgroups: bool,
+    /// How many Pods it accepts.
+    pub pods_max: u32,
     /// The DNS domain that names of Services end with, usually `cluster.local`.
     pub cluster_domain: String,
 }
