@@ -261,7 +261,7 @@ const ECHO: &str = r#"exec perl -MSocket -e 'socket(S, PF_INET, SOCK_DGRAM, 0); 
 /// Asks a Service three times from one socket until all are answered, then once each from ten others.
 const ASKER: &str = r#"exec perl -MSocket -MIO::Socket::INET -e '
     sub one { my ($s, $text) = @_; for (1..50) { $s->send($text); my $r = ""; vec($r, fileno($s), 1) = 1;
-        if (select($r, undef, undef, 0.2)) { $s->recv(my $said, 1500); return $said } } die "no answer" }
+        if (select($r, undef, undef, 0.2)) { $s->recv(my $said, 1500); return $said if $said =~ / $text$/ } } die "no answer" }
     sub open_one { IO::Socket::INET->new(Proto => "udp", PeerAddr => $ENV{TO}) or die $! }
     my $s = open_one(); print join(",", map { one($s, $_) } 1..3), "\n";
     my %seen = map { one(open_one(), "x") => 1 } 1..10; print join(",", sort keys %seen), "\n"'"#;
