@@ -2,8 +2,8 @@
 //! `cargo test -p windlass-node --test limits [NAME]`.
 #![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
-#[expect(dead_code, reason = "other test programs use the rest")]
-mod support;
+mod ground;
+mod victim;
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 use windlass_cluster::{Cluster, ClusterConfig};
 
-use support::{Test, config, connect, create, processes, shell, spawn, unique, until, until_processes};
+use ground::{Test, config, create, processes, shell, unique, until, until_processes};
+use victim::{connect, spawn};
 
 const TESTS: &[Test] = &[
     ("a_container_that_takes_more_memory_than_it_may_is_ended", || Box::pin(too_much_memory())),
@@ -25,7 +26,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() {
-    support::run(TESTS);
+    victim::run(TESTS);
 }
 
 /// Runs a test on a cluster with control groups, if this user has some, and on one without.

@@ -2,18 +2,19 @@
 //! program is also the sandbox process and the cluster to kill: `cargo test -p windlass-node --test pods [NAME]`.
 #![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
-mod support;
+mod ground;
+mod victim;
 
 use std::time::Duration;
 
+use ground::{Test, create, on_cluster, processes, shell, unique, until, until_processes};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
-
-use support::{Test, connect, create, on_cluster, processes, shell, spawn, unique, until, until_processes};
+use victim::{connect, spawn};
 
 const TESTS: &[Test] = &[
     ("a_pod_gets_its_environment_volumes_and_address", || Box::pin(surroundings())),
@@ -29,7 +30,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() {
-    support::run(TESTS);
+    victim::run(TESTS);
 }
 
 async fn surroundings() {

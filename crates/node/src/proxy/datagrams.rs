@@ -13,6 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::leaving::Leaving;
 use super::routes::Route;
 use super::turns;
 use crate::low_port;
@@ -78,8 +79,8 @@ fn touch(last: &Mutex<Instant>) {
 }
 
 /// Carries datagrams until aborted; `route` may change meanwhile.
-pub(super) async fn serve(socket: UdpSocket, route: watch::Receiver<Arc<Route>>) {
-    let mut flows = Flows { socket: Arc::new(socket), all: HashMap::new(), next: 0, limit: FLOWS_MAX };
+pub(super) async fn serve(socket: UdpSocket, route: watch::Receiver<Arc<Route>>, leaving: Leaving) {
+    let mut flows = Flows { socket: Arc::new(socket), all: HashMap::new(), next: 0, limit: FLOWS_MAX, leaving };
     let mut buffer = vec![0; BYTES_MAX];
     let mut sweeps = tokio::time::interval(SWEEP_EVERY);
     loop {
@@ -106,6 +107,7 @@ struct Flows {
     all: HashMap<SocketAddr, Flow>,
     next: usize,
     limit: usize,
+    leaving: Leaving,
 }
 
 impl Flows {
@@ -125,13 +127,8 @@ impl Flows {
     }
 
     async fn begin(&mut self, client: SocketAddr, route: &Route) -> Option<Flow> {
-        let first = if route.sticky {
-            turns::position(client.ip(), route.backends.len())
-        } else {
-            self.next = self.next.wrapping_add(1);
-            self.next
-        };
-        let backend = *route.backends.get(first % route.backends.len().max(1))?;
+        self.next = self.next.wrapping_add(1);
+        let backend = *turns::order(route, client.ip(), self.next, &self.leaving).first()?;
         match Flow::begin(&self.socket, client, backend).await {
             Ok(flow) => Some(flow),
             Err(error) => {
@@ -172,7 +169,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let (sender, receiver) = watch::channel(Arc::new(Route { service: Default::default(), backends, sticky }));
-        tokio::spawn(serve(socket, receiver));
+        tokio::spawn(serve(socket, receiver, Leaving::default()));
         (address, sender)
     }
 
@@ -232,7 +229,7 @@ mod tests {
     async fn a_new_flow_takes_the_place_of_the_quietest() {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
         let route = Route { service: Default::default(), backends: vec![backend("a").await], sticky: false };
-        let mut flows = Flows { socket, all: HashMap::new(), next: 0, limit: 2 };
+        let mut flows = Flows { socket, all: HashMap::new(), next: 0, limit: 2, leaving: Leaving::default() };
         let clients: [SocketAddr; 3] = [1, 2, 3].map(|port| ([127, 0, 0, 1], port).into());
         for client in clients {
             flows.carry(b"x", client, &route).await;

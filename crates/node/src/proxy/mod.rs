@@ -4,11 +4,13 @@ mod datagrams;
 mod directory;
 mod door;
 mod forward;
+mod leaving;
 mod routes;
 mod turns;
 mod watch;
 
 pub(crate) use directory::Directory;
+pub(crate) use leaving::{Departure, Leaving};
 #[cfg(test)]
 pub(crate) use routes::tests;
 pub(crate) use routes::{Key, World};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use kube::ResourceExt;
 
 pub(crate) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -81,25 +81,27 @@ impl World {
         routes
     }
 
-    /// Ready endpoints of a Service's port.
+    /// Endpoints of a Service's port: the ready ones; while there is none, those that end but still serve.
     fn backends(&self, service: &Key, port: &str, protocol: Protocol) -> Vec<SocketAddr> {
-        let mut backends = BTreeSet::new();
+        let (mut ready, mut serving) = (BTreeSet::new(), BTreeSet::new());
         for slice in self.slices_of(service) {
             let is_meant = |p: &&EndpointPort| {
                 p.name.as_deref().unwrap_or_default() == port && Protocol::of(p.protocol.as_deref()) == Some(protocol)
             };
             let numbers = slice.ports.iter().flatten().filter(is_meant);
             let numbers: Vec<u16> = numbers.filter_map(|p| u16::try_from(p.port?).ok()).collect();
-            let ready = slice
-                .endpoints
-                .iter()
-                .flatten()
-                .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready) != Some(false));
-            for address in ready.flat_map(|endpoint| &endpoint.addresses).filter_map(|address| address.parse().ok()) {
-                backends.extend(numbers.iter().map(|number| SocketAddr::new(address, *number)));
+            for endpoint in slice.endpoints.iter().flatten() {
+                let backends = match standing(endpoint) {
+                    Standing::Ready => &mut ready,
+                    Standing::Serving => &mut serving,
+                    Standing::Out => continue,
+                };
+                let addresses = endpoint.addresses.iter().filter_map(|address| address.parse().ok());
+                let sockets = addresses.flat_map(|ip| numbers.iter().map(move |number| SocketAddr::new(ip, *number)));
+                backends.extend(sockets);
             }
         }
-        backends.into_iter().collect()
+        if ready.is_empty() { serving } else { ready }.into_iter().collect()
     }
 
     /// The slices that belong to a Service.
@@ -108,6 +110,23 @@ impl World {
             slice.namespace().as_ref() == Some(namespace) && slice.labels().get(SERVICE_NAME_LABEL) == Some(name)
         };
         self.slices.values().filter(own)
+    }
+}
+
+/// What an endpoint is good for.
+enum Standing {
+    Ready,
+    /// It ends, and answers until then.
+    Serving,
+    Out,
+}
+
+fn standing(endpoint: &Endpoint) -> Standing {
+    let conditions = endpoint.conditions.clone().unwrap_or_default();
+    match (conditions.ready, conditions.serving, conditions.terminating) {
+        (None | Some(true), _, _) => Standing::Ready,
+        (_, Some(true), Some(true)) => Standing::Serving,
+        _ => Standing::Out,
     }
 }
 
@@ -160,6 +179,15 @@ pub(crate) mod tests {
         let ports: Vec<(Protocol, u16)> =
             routes.iter().map(|((protocol, _), route)| (*protocol, route.backends[0].port())).collect();
         assert_eq!(ports, [(Protocol::Tcp, 5354), (Protocol::Udp, 5353)]);
+    }
+
+    #[test]
+    fn the_last_endpoints_serve_while_they_end() {
+        let mut ending = slice(false);
+        ending["endpoints"][0]["conditions"] = json!({"ready": false, "serving": true, "terminating": true});
+        let routes = world(&[service()], &[ending]).routes(Ipv4Addr::LOCALHOST);
+        let backends: Vec<String> = routes.values().last().unwrap().backends.iter().map(ToString::to_string).collect();
+        assert_eq!(backends, ["127.64.128.1:80"]);
     }
 
     #[test]

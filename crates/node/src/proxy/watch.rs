@@ -106,9 +106,10 @@ impl Listeners {
                     context.events.normal(object, None, "PortStandIn", door::explain_stand_in(front.1, other));
                 }
                 let (route, receiver) = watch::channel(Arc::new(route));
+                let leaving = context.leaving.clone();
                 let task = match door {
-                    Door::Stream(listener) => tokio::spawn(forward::serve(listener, receiver)),
-                    Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, receiver)),
+                    Door::Stream(listener) => tokio::spawn(forward::serve(listener, receiver, leaving)),
+                    Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, receiver, leaving)),
                 };
                 self.open.insert(front, Open { route, task: task.abort_handle() });
             }
