@@ -2,7 +2,8 @@
 
 use kube::ResourceExt;
 
-use super::container::{Job, Refusal};
+use super::container::Job;
+use super::refusal::Refusal;
 use super::watchdog::Excess;
 use crate::cgroup::{Controller, Group, Limits};
 use crate::sandbox::ContainerSpec;

@@ -100,7 +100,8 @@ mod tests {
         let route = Route { service: Default::default(), backends, sticky: false };
         let leaving = Leaving::default();
         let _departure = leaving.enter("127.9.0.2".parse().unwrap());
-        let order: Vec<String> = order(&route, 1, &leaving).iter().map(ToString::to_string).collect();
+        let order: Vec<String> =
+            turns::order(&route, [127, 0, 0, 1].into(), 1, &leaving).iter().map(ToString::to_string).collect();
         assert_eq!(order, ["127.9.0.3:1", "127.9.0.1:1", "127.9.0.2:1"]);
     }
 
