@@ -34,6 +34,8 @@ async fn run() -> std::io::Result<()> {
         keep: None,
         neighbour: None,
         settings: Vec::new(),
+        group: None,
+        nice: 0,
     };
     let mut running = launcher.container("example", &spec).await?;
     let (mut stdout, mut stderr) = running.take_output().expect("the output was not taken before");

@@ -3,6 +3,7 @@
 mod account;
 mod address;
 mod cache;
+pub mod cgroup;
 mod config;
 mod context;
 mod event;

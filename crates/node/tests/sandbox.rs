@@ -104,6 +104,8 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         keep: None,
         neighbour: None,
         settings: Vec::new(),
+        group: None,
+        nice: 0,
     }
 }
 
@@ -267,8 +269,14 @@ async fn exec() {
     let (running, init) = start(&spec).await;
     let command = ["sh", "-c", "test \"$(cat /proc/2/comm)\" = sleep"].map(str::to_owned).to_vec();
     let process = Process { argv: command, ..spec.process.clone() };
-    let mut exec =
-        ExecSpec { init, supervisor: running.supervisor(), process, address: spec.address, input: Input::Nothing };
+    let mut exec = ExecSpec {
+        init,
+        supervisor: running.supervisor(),
+        process,
+        address: spec.address,
+        input: Input::Nothing,
+        group: None,
+    };
     let result = async |exec: &ExecSpec| {
         let mut program = Launcher::default().exec("test", exec).await.unwrap();
         loop {

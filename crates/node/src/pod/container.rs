@@ -87,8 +87,11 @@ pub(crate) async fn run(mut job: Job) {
             job.tell(Update::Refused { reason: refusal.reason, message: refusal.message }).await;
         }
     }
-    let directory = job.directory();
-    let removed = tokio::task::spawn_blocking(move || tree::remove(&directory)).await;
+    let removed = tokio::task::spawn_blocking(move || {
+        job.unbound();
+        tree::remove(&job.directory())
+    });
+    let removed = removed.await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "the writable layer of a container was not removed");
     }
@@ -137,6 +140,7 @@ impl Job {
         let origin = Origin { image_id: image.id.clone(), stop_signal };
         let mut spec = self.spec(&image)?;
         spec.keep = self.keep(&spec, &origin);
+        self.bound(&mut spec)?;
         let label =
             format!("{}/{}/{}", self.pod.namespace().unwrap_or_default(), self.pod.name_any(), self.container.name);
         let container_error =
@@ -181,6 +185,7 @@ impl Job {
             process: spec.process.clone(),
             confined: spec.address,
             address: self.addresses.pod,
+            group: spec.group.clone(),
             container: self.container.clone(),
         };
         let uid = self.pod.uid().unwrap_or_default();
@@ -304,7 +309,7 @@ impl Run {
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
         let before = self.before.unwrap_or_default();
         let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
-        let mut watchdog = Watchdog::new(&job.container, self.inside.init);
+        let mut watchdog = Watchdog::new(&job.container, self.inside.init, self.inside.group.clone());
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
+use super::bounds;
 use super::container::{Job, Run, Update, exit_code};
 use super::hook;
 use super::observed::Ended;
@@ -73,11 +74,7 @@ impl Run {
         self.running.gone().await;
         let _ = tokio::time::timeout(OUTPUT_LINGER, self.output).await;
         self.console.close();
-        let reason = match self.excess {
-            Some(excess) => excess.reason(),
-            None if code == 0 => "Completed",
-            None => "Error",
-        };
+        let reason = bounds::reason(code, self.excess, self.inside.group.as_ref());
         let ended = Ended {
             code,
             reason: reason.to_owned(),

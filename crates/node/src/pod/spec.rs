@@ -85,6 +85,8 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         keep: None,
         neighbour: from.neighbour,
         settings: sysctl::own(from.pod),
+        group: None,
+        nice: 0,
     })
 }
 

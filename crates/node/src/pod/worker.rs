@@ -373,7 +373,11 @@ impl Worker {
             self.context.memory_directory(&uid),
             self.context.log_directory(&*self.pod),
         ];
-        let remove = move || directories.iter().try_for_each(|directory| tree::remove(directory));
+        let context = Arc::clone(&self.context);
+        let remove = move || {
+            let _ = context.cgroups.as_ref().map(|cgroups| cgroups.remove_pod(&uid));
+            directories.iter().try_for_each(|directory| tree::remove(directory))
+        };
         let removed = tokio::task::spawn_blocking(remove).await;
         if let Ok(Err(error)) = removed {
             tracing::warn!(%error, pod = self.pod.name_any(), "files of a Pod were not removed");

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::namespace::Neighbour;
+use crate::cgroup::Group;
 
 /// One container, complete: nothing else is looked up inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,12 @@ pub struct ContainerSpec {
     /// Settings of the kernel that it has for itself: names with dots, and values.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
+    /// The control group that holds it to its limits, where there are such groups.
+    #[serde(default)]
+    pub group: Option<Group>,
+    /// By how much its programs give way to others, where no group does that.
+    #[serde(default)]
+    pub nice: u8,
 }
 
 /// How a container lives on without a node.
@@ -155,6 +162,8 @@ pub struct ExecSpec {
     pub address: Option<Ipv4Addr>,
     /// As [`ContainerSpec::input`].
     pub input: Input,
+    /// As [`ContainerSpec::group`].
+    pub group: Option<Group>,
 }
 
 /// What the node asks of a running sandbox.
