@@ -16,12 +16,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::container::Update;
 use super::downward::Addresses;
-use super::ephemeral;
 use super::observed::{Observed, State};
 use super::plan::{self, Action};
 use super::prober::Finding;
 use super::sources::{Names, Sources};
-use super::{status, writing};
+use super::{ephemeral, status, writing};
 use crate::address::PodAddress;
 use crate::cache::Lease;
 use crate::context::Context;
