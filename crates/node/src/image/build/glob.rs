@@ -1,5 +1,7 @@
 //! Patterns for paths, and the file `.dockerignore` that is made of them.
 
+use std::ops::RangeInclusive;
+
 /// Patterns of one file.
 const PATTERNS_MAX: usize = 10_000;
 
@@ -61,22 +63,27 @@ impl Pattern {
         for piece in &self.0 {
             let mut next = vec![false; text.len() + 1];
             for (index, _) in fits.iter().enumerate().filter(|(_, fits)| **fits) {
-                match piece {
-                    Piece::All => next[index..].fill(true),
-                    Piece::Some => {
-                        let end = text[index..].iter().position(|c| *c == '/').map_or(text.len(), |more| index + more);
-                        next[index..=end].fill(true);
-                    }
-                    one => {
-                        if text.get(index).is_some_and(|c| fits_one(one, *c)) {
-                            next[index + 1] = true;
-                        }
-                    }
+                if let Some(ends) = piece.ends(&text, index) {
+                    next[ends].fill(true);
                 }
             }
             fits = next;
         }
         fits[text.len()]
+    }
+}
+
+impl Piece {
+    /// Where it may end if it begins at `index`; none if it does not fit there.
+    fn ends(&self, text: &[char], index: usize) -> Option<RangeInclusive<usize>> {
+        match self {
+            Self::All => Some(index..=text.len()),
+            Self::Some => {
+                let slash = text[index..].iter().position(|c| *c == '/');
+                Some(index..=slash.map_or(text.len(), |more| index + more))
+            }
+            one => text.get(index).filter(|c| fits_one(one, **c)).map(|_| index + 1..=index + 1),
+        }
     }
 }
 
