@@ -38,6 +38,8 @@ pub(super) async fn run(
         input: Input::Nothing,
         keep: None,
         neighbour: None,
+        group: None,
+        nice: 0,
     };
     let mut running =
         launcher.container("image build", &spec).await.map_err(|error| format!("start a sandbox: {error}"))?;
