@@ -37,6 +37,11 @@ impl Amount {
         Self(i128::from(units) * NANO)
     }
 
+    /// The amount in units of 10⁻⁹.
+    pub(crate) fn nanos(self) -> i128 {
+        self.0
+    }
+
     /// Reads a quantity; fractions finer than 10⁻⁹ are rounded up. `None` if it is not one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
