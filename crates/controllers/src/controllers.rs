@@ -6,12 +6,14 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 
+use crate::fake_node::FakeUsage;
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
 use crate::volume::VolumeStore;
 use crate::{
-    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, node_lifecycle, pod_gc,
-    quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret, volume,
+    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace,
+    node_lifecycle, pod_gc, quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret,
+    volume,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -29,13 +31,22 @@ pub struct Controllers {
     clock: Clock,
     root_ca: Option<String>,
     fake_nodes: usize,
+    fake_usage: FakeUsage,
     volumes: Option<VolumeStore>,
 }
 
 impl Controllers {
     /// The controllers of `set`, acting through `client`.
     pub fn new(client: Client, set: Set) -> Self {
-        Self { client, set, clock: Clock::system(), root_ca: None, fake_nodes: 1, volumes: None }
+        Self {
+            client,
+            set,
+            clock: Clock::system(),
+            root_ca: None,
+            fake_nodes: 1,
+            fake_usage: FakeUsage::default(),
+            volumes: None,
+        }
     }
 
     /// Takes the time from `clock`.
@@ -56,6 +67,13 @@ impl Controllers {
     #[must_use]
     pub fn fake_nodes(mut self, count: usize) -> Self {
         self.fake_nodes = count;
+        self
+    }
+
+    /// Lets `usage` tell what Pods seem to use that only seem to run.
+    #[must_use]
+    pub fn fake_usage(mut self, usage: FakeUsage) -> Self {
+        self.fake_usage = usage;
         self
     }
 
@@ -129,7 +147,7 @@ impl Controllers {
             volume::add(manager, self.volumes.clone());
         }
         if self.set.has(Name::FakeNode) {
-            fake_node::add(manager, self.fake_nodes);
+            fake_node::add(manager, self.fake_nodes, self.fake_usage.clone());
         }
     }
 }

@@ -38,6 +38,6 @@ mod token_secret;
 mod volume;
 
 pub use controllers::{Controllers, run};
-pub use fake_node::NODES_MAX as FAKE_NODES_MAX;
+pub use fake_node::{FakeUsage, NODES_MAX as FAKE_NODES_MAX};
 pub use set::{Name, Set};
 pub use volume::VolumeStore;

@@ -11,6 +11,8 @@ mod disruption;
 mod endpoints;
 #[path = "world/garbage.rs"]
 mod garbage;
+#[path = "world/metrics.rs"]
+mod metrics;
 #[path = "world/namespaces.rs"]
 mod namespaces;
 #[path = "world/nodes.rs"]

@@ -39,6 +39,12 @@ impl LiveContainers {
         self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
     }
 
+    /// Every container that runs: the uid of its Pod, its name, its first process.
+    pub(crate) fn all(&self) -> Vec<(String, String, i32)> {
+        let known = self.lock();
+        known.iter().map(|((uid, name), live)| (uid.clone(), name.clone(), live.inside.init)).collect()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
