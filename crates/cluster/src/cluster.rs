@@ -318,7 +318,7 @@ fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc
         service_range: AddressRange::new(network, bits),
         plugins: config.plugins(),
         node_proxy: Some(door),
-        serves_metrics: config.controllers().has(Name::Scheduler),
+        serves_metrics: config.controllers().has(Name::HorizontalPodAutoscaler),
         clock: config.clock.clone(),
         audit: config.audit.as_ref().map(audit_log).transpose()?,
         front_proxy: Some(FrontProxy {

@@ -11,7 +11,7 @@ use crate::kinds::Kinds;
 use crate::set::{Name, Set};
 use crate::volume::VolumeStore;
 use crate::{
-    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace,
+    autoscaler, cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace,
     node_lifecycle, pod_gc, quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret,
     volume,
 };
@@ -91,25 +91,31 @@ impl Controllers {
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let config = ManagerConfig { clock: self.clock.clone(), ..ManagerConfig::new("windlass-controllers") };
         let mut manager = Manager::new(self.client.clone(), config);
+        self.add_for_all_kinds(&mut manager);
         self.add_housekeeping(&mut manager);
         self.add_workloads(&mut manager);
         manager.run(stop).await
     }
 
+    /// Adds those that care for objects of any kind.
+    fn add_for_all_kinds(&self, manager: &mut Manager) {
+        type Add = fn(&mut Manager, &Kinds);
+        let table: [(Name, Add); 4] = [
+            (Name::GarbageCollector, garbage::add),
+            (Name::Namespace, namespace::add),
+            (Name::ResourceQuota, quota::add),
+            (Name::HorizontalPodAutoscaler, autoscaler::add),
+        ];
+        let wanted: Vec<Add> = table.into_iter().filter(|(name, _)| self.set.has(*name)).map(|(_, add)| add).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let kinds = Kinds::new(manager);
+        wanted.into_iter().for_each(|add| add(manager, &kinds));
+    }
+
     fn add_housekeeping(&self, manager: &mut Manager) {
         let has = |name| self.set.has(name);
-        if has(Name::GarbageCollector) || has(Name::Namespace) || has(Name::ResourceQuota) {
-            let kinds = Kinds::new(manager);
-            if has(Name::GarbageCollector) {
-                garbage::add(manager, &kinds);
-            }
-            if has(Name::Namespace) {
-                namespace::add(manager, &kinds);
-            }
-            if has(Name::ResourceQuota) {
-                quota::add(manager, &kinds);
-            }
-        }
         if has(Name::ServiceAccount) {
             service_account::add_accounts(manager);
         }

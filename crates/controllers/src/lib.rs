@@ -2,6 +2,7 @@
 
 mod actor;
 mod adoption;
+mod autoscaler;
 mod census;
 mod claim;
 mod controllers;

@@ -1,6 +1,8 @@
 //! The controllers against the real API server, within this process: what the world looks like in the end.
 #![expect(clippy::unwrap_used, reason = "what does not hold fails the test")]
 
+#[path = "world/autoscaling.rs"]
+mod autoscaling;
 #[path = "world/batch.rs"]
 mod batch;
 #[path = "world/deployments.rs"]
