@@ -96,6 +96,22 @@ async fn status_is_written_through_its_own_path() {
 }
 
 #[tokio::test]
+async fn annotations_of_a_deployment_count_as_a_change_of_it() {
+    let world = world_with_account().await;
+    let path = format!("{DEPLOYMENTS}/d");
+    world.post(DEPLOYMENTS, &deployment()).await.expect(201);
+    let generation = async |path: &str, metadata: Value| {
+        let patched = world.patch(path, "merge-patch+json", &json!({"metadata": metadata})).await.expect(200);
+        patched["metadata"]["generation"].clone()
+    };
+    assert_eq!(generation(&path, json!({"labels": {"x": "y"}})).await, 1);
+    assert_eq!(generation(&path, json!({"annotations": {"x": "y"}})).await, 2);
+    assert_eq!(generation(&path, json!({"annotations": {"x": "y"}})).await, 2);
+    assert_eq!(generation(&format!("{path}/status"), json!({"annotations": {"x": "z"}})).await, 2);
+    assert_eq!(generation(&path, json!({"annotations": null})).await, 3);
+}
+
+#[tokio::test]
 async fn a_scale_is_a_view_of_the_replicas() {
     let world = world_with_account().await;
     world.post(DEPLOYMENTS, &deployment()).await.expect(201);

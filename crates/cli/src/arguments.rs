@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 
 /// Windlass keeps declared applications running.
 #[derive(Parser)]
@@ -102,6 +103,9 @@ pub(crate) struct ServeOptions {
     /// How many nodes only pretend to run Pods, with the profile workloads.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) nodes: usize,
+    /// How many real Pods may run.
+    #[arg(long, value_name = "NUMBER", default_value_t = PODS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=i64::from(PODS_MAX)))]
+    pub(crate) max_pods: u32,
     /// The port of the API server.
     #[arg(long, default_value_t = 6443)]
     pub(crate) port: u16,

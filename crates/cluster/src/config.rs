@@ -13,6 +13,11 @@ use windlass_controllers::{Name, Set};
 /// The usual port of a Kubernetes API server.
 const PORT_DEFAULT: u16 = 6443;
 
+/// Pods that a node accepts unless told otherwise, as kubelet's default.
+pub const PODS_DEFAULT: u32 = 110;
+/// The most Pods that a node can be told to accept: their addresses are half of the cluster's range.
+pub const PODS_MAX: u32 = 10_000;
+
 /// What runs beside the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
@@ -62,6 +67,8 @@ pub struct ClusterConfig {
     pub images: PathBuf,
     /// Where the API server and the controllers take the time from.
     pub clock: Clock,
+    /// How many Pods its node accepts, at most [`PODS_MAX`].
+    pub pods_max: u32,
     /// How long Pods wait for the next start if this process is killed; zero ends them with it.
     pub survival: Duration,
     /// Where requests are logged, if anywhere.
@@ -88,6 +95,7 @@ impl Default for ClusterConfig {
             fake_nodes: 1,
             node_name: "windlass".to_owned(),
             images: images_default(),
+            pods_max: PODS_DEFAULT,
             survival: Duration::ZERO,
             clock: Clock::system(),
             audit: None,

@@ -28,7 +28,7 @@ mod tasks;
 
 pub use address::LoopbackRange;
 pub use cluster::Cluster;
-pub use config::{AuditConfig, ClusterConfig, Listen, Profile, images_default};
+pub use config::{AuditConfig, ClusterConfig, Listen, PODS_DEFAULT, PODS_MAX, Profile, images_default};
 pub use directory::Directory;
 pub use error::StartError;
 pub use kubeconfig::Kubeconfig;

@@ -13,7 +13,7 @@ use windlass_controllers::FakeUsage;
 use windlass_node::{Node, NodeConfig};
 use windlass_schema::kubelet::SUMMARY_PATH;
 
-use crate::{ClusterConfig, LoopbackRange};
+use crate::{ClusterConfig, LoopbackRange, PODS_MAX};
 
 /// The way to a node that is known only after the API server is there, and to those that only seem to run Pods.
 pub(crate) struct NodeDoor {
@@ -101,6 +101,7 @@ pub(crate) fn node_config(
         pod_range: node_range(range.pods()),
         service_range: node_range(range.services()),
         survival: config.survival,
+        pods_max: config.pods_max.min(PODS_MAX),
         cluster_domain: "cluster.local".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -115,6 +115,17 @@ impl Connection {
         let response = self.open(method, path, kind, body).await?;
         let status = response.status();
         Ok((status, response.into_body().collect().await?.to_bytes()))
+    }
+
+    /// Reads a path to its end and leaves the pieces as they came.
+    pub(crate) async fn gather(&self, path: &str) -> Result<Collected<Bytes>> {
+        let response = self.open(Method::GET, path, "application/json", Bytes::new()).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?;
+        if !status.is_success() {
+            bail!("GET {path}: {status}: {}", String::from_utf8_lossy(&body.to_bytes()));
+        }
+        Ok(body)
     }
 
     /// Reads a path.

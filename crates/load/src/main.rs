@@ -3,8 +3,11 @@
 mod bodies;
 mod connection;
 mod definitions;
+mod events;
+mod kubelets;
 mod lists;
 mod measure;
+mod pods;
 mod rates;
 mod ready;
 mod watches;
@@ -39,6 +42,10 @@ enum Scenario {
     List(lists::Options),
     /// Create objects at a steady pace and time their events.
     Watch(watches::Options),
+    /// Create Deployments and wait until all their Pods run.
+    Pods(pods::Options),
+    /// Be nodes that only seem to run Pods, until ended.
+    Kubelets(kubelets::Options),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +72,8 @@ async fn run(arguments: Arguments) -> Result<Value> {
         Scenario::Rate(options) => rates::run(&target, &options).await,
         Scenario::List(options) => lists::run(&target, &options).await,
         Scenario::Watch(options) => watches::run(&target, &options).await,
+        Scenario::Pods(options) => pods::run(&target, &options).await,
+        Scenario::Kubelets(options) => kubelets::run(&target, &options).await,
     }?;
     result["generator_cpu_s"] = measure::own_cpu_seconds().into();
     Ok(result)

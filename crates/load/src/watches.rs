@@ -4,16 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use bytes::Bytes;
-use http::Method;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::bodies::Kind;
 use crate::connection::{Connection, Target};
+use crate::events::Events;
 use crate::measure::percentiles;
 
 /// How many watches share a connection.
@@ -54,9 +51,8 @@ pub(crate) async fn run(target: &Target, options: &Options) -> Result<Value> {
         if index % PER_CONNECTION == 0 {
             connection = target.connect().await?;
         }
-        let path = format!("{path}?watch=1&resourceVersion={version}");
-        let response = connection.open(Method::GET, &path, "application/json", Bytes::new()).await?;
-        watchers.spawn(follow(response.into_body(), Arc::clone(&sent), options.prefix.clone(), options.count));
+        let events = Events::open(&connection, path, &version).await?;
+        watchers.spawn(follow(events, Arc::clone(&sent), options.prefix.clone(), options.count));
     }
     write(&writer, options, &sent).await?;
     let mut times = Vec::new();
@@ -84,19 +80,14 @@ async fn write(writer: &Connection, options: &Options, sent: &Sent) -> Result<()
 }
 
 /// Reads events until those of all `count` objects came.
-async fn follow(mut body: Incoming, sent: Sent, prefix: String, count: usize) -> Result<Vec<Duration>> {
-    let (mut times, mut rest) = (Vec::with_capacity(count), Vec::new());
+async fn follow(mut events: Events, sent: Sent, prefix: String, count: usize) -> Result<Vec<Duration>> {
+    let mut times = Vec::with_capacity(count);
     while times.len() < count {
-        let frame = tokio::time::timeout(PATIENCE, body.frame()).await.context("events are missing")?;
-        let Some(frame) = frame else { bail!("the watch ended after {} of {count} events", times.len()) };
+        let seen = times.len();
+        let line = events.line(PATIENCE).await.with_context(|| format!("after {seen} of {count} events"))?;
         let now = Instant::now();
-        let Ok(data) = frame?.into_data() else { continue };
-        rest.extend_from_slice(&data);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-            times.extend(name(&line, &prefix).and_then(|name| sent.get(&name)).map(|sent| now - *sent));
-        }
+        let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        times.extend(name(&line, &prefix).and_then(|name| sent.get(&name)).map(|sent| now - *sent));
     }
     Ok(times)
 }

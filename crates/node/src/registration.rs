@@ -22,8 +22,6 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const LEASE_SECONDS: i32 = 40;
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 const MANAGER: &str = "windlass-node";
-/// Pods that one node accepts, as kubelet's default.
-const PODS_MAX: u32 = 110;
 /// The Kubernetes version whose behaviour this node follows.
 const KUBELET_VERSION: &str = "v1.36.3";
 
@@ -122,7 +120,7 @@ fn node(config: &NodeConfig) -> Node {
 }
 
 fn status(config: &NodeConfig, capabilities: Capabilities, before: &[NodeCondition]) -> NodeStatus {
-    let resources = resources();
+    let resources = resources(config.pods_max);
     NodeStatus {
         addresses: Some(vec![address("InternalIP", &config.api_host.to_string()), address("Hostname", &config.name)]),
         capacity: Some(resources.clone()),
@@ -164,14 +162,14 @@ fn conditions(capabilities: Capabilities, before: &[NodeCondition]) -> Vec<NodeC
     table.into_iter().map(condition).collect()
 }
 
-fn resources() -> BTreeMap<String, Quantity> {
+fn resources(pods_max: u32) -> BTreeMap<String, Quantity> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let system = rustix::system::sysinfo();
     let memory = system.totalram as u64 * u64::from(system.mem_unit);
     let entries = [
         ("cpu", cpus.to_string()),
         ("memory", format!("{}Ki", memory / 1024)),
-        ("pods", PODS_MAX.to_string()),
+        ("pods", pods_max.to_string()),
         ("ephemeral-storage", "100Gi".to_owned()),
     ];
     entries.map(|(name, amount)| (name.to_owned(), Quantity(amount))).into()

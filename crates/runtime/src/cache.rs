@@ -1,12 +1,15 @@
 //! The last known state of the objects of one watch, with the process's own writes already in it.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::Resource;
 use kube::runtime::watcher::Event;
 
 use crate::key::ObjectKey;
+use crate::owners::controller_of;
 
 /// How many deletions are remembered: own ones until the watch confirms them, others until own writes have been answered.
 const TOMBSTONES_MAX: usize = 4096;
@@ -39,7 +42,7 @@ impl<K: Resource> Change<K> {
     }
 }
 
-/// Objects by key, uid and owner.
+/// Objects by key, uid and owner, and those without one by namespace.
 #[derive(Debug)]
 pub struct Cache<K>(RwLock<State<K>>);
 
@@ -48,6 +51,8 @@ struct State<K> {
     objects: HashMap<ObjectKey, Arc<K>>,
     by_uid: HashMap<String, ObjectKey>,
     by_owner: HashMap<String, BTreeSet<ObjectKey>>,
+    /// The objects that no controller has, by namespace.
+    free: HashMap<Option<String>, BTreeSet<ObjectKey>>,
     /// Uids that this process deleted while the watch may still tell of their lives.
     deleted: VecDeque<String>,
     /// Uids that the watch said are gone, oldest first, and at which revision: the answer to an own write may come later.
@@ -69,6 +74,7 @@ impl<K> Default for Cache<K> {
             objects: HashMap::new(),
             by_uid: HashMap::new(),
             by_owner: HashMap::new(),
+            free: HashMap::new(),
             deleted: VecDeque::new(),
             gone: VecDeque::new(),
             listing: None,
@@ -94,6 +100,16 @@ impl<K: Resource> Cache<K> {
         let state = self.read();
         let keys = state.by_owner.get(uid).into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key)).cloned().collect()
+    }
+
+    /// The objects that a controller with this uid has or might take: those with an owner reference to it, and those of the
+    /// namespace that no controller has. In order of their keys, the former first.
+    pub fn claimable(&self, uid: &str, namespace: &str) -> Vec<Arc<K>> {
+        let state = self.read();
+        let owned = state.by_owner.get(uid);
+        let free = state.free.get(&Some(namespace.to_owned())).into_iter().flatten();
+        let free = free.filter(|key| !owned.is_some_and(|owned| owned.contains(*key)));
+        owned.into_iter().flatten().chain(free).filter_map(|key| state.objects.get(key)).cloned().collect()
     }
 
     /// The objects for which `wanted` holds; keep it cheap, the cache is locked meanwhile.
@@ -265,6 +281,9 @@ impl<K: Resource> State<K> {
         for owner in meta.owner_references.iter().flatten() {
             self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
+        if controller_of(meta).is_none() {
+            self.free.entry(meta.namespace.clone()).or_default().insert(key.clone());
+        }
         self.objects.insert(key, object);
         old
     }
@@ -276,14 +295,24 @@ impl<K: Resource> State<K> {
             self.by_uid.remove(uid);
         }
         for owner in meta.owner_references.iter().flatten() {
-            if let Some(keys) = self.by_owner.get_mut(&owner.uid) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_owner.remove(&owner.uid);
-                }
-            }
+            take(&mut self.by_owner, &owner.uid, key);
         }
+        take(&mut self.free, &meta.namespace, key);
         Some(old)
+    }
+}
+
+/// Takes `key` out of the set at `at`, and the set if it is empty then.
+fn take<I, Q>(index: &mut HashMap<I, BTreeSet<ObjectKey>>, at: &Q, key: &ObjectKey)
+where
+    I: Borrow<Q> + Hash + Eq,
+    Q: Hash + Eq + ?Sized,
+{
+    if let Some(keys) = index.get_mut(at) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(at);
+        }
     }
 }
 

@@ -122,6 +122,34 @@ fn owners_are_followed_when_they_change() {
 }
 
 #[test]
+fn what_nobody_has_can_be_claimed() {
+    let owned = |name: &str, revision, owner: Option<(&str, bool)>| {
+        let mut object = object(name, name, revision);
+        object.metadata.owner_references = owner.map(|(uid, controller)| {
+            vec![OwnerReference { uid: uid.into(), controller: Some(controller), ..OwnerReference::default() }]
+        });
+        object
+    };
+    let names = |cache: &Cache<ConfigMap>, uid, namespace| -> Vec<String> {
+        cache.claimable(uid, namespace).iter().filter_map(|object| object.metadata.name.clone()).collect()
+    };
+    let (mine, other) = (Some(("me", true)), Some(("you", true)));
+    let objects = [
+        owned("free", 1, None),
+        owned("hers", 2, other),
+        owned("mine", 3, mine),
+        owned("near", 4, Some(("me", false))),
+    ];
+    let cache = listed(&objects);
+    assert_eq!(names(&cache, "me", "a"), ["mine", "near", "free"]);
+    assert_eq!(names(&cache, "me", "b"), ["mine", "near"]);
+    cache.observe(Event::Apply(owned("hers", 5, None)));
+    cache.observe(Event::Apply(owned("free", 6, other)));
+    cache.observe(Event::Delete(owned("near", 7, Some(("me", false)))));
+    assert_eq!(names(&cache, "me", "a"), ["mine", "hers"]);
+}
+
+#[test]
 fn a_write_to_an_object_outside_an_unknown_selector_is_not_taken_in() {
     let cache = listed(&[object("x", "1", 5)]);
     assert!(cache.wrote(object("y", "2", 6), true).is_none());

@@ -36,7 +36,7 @@ use Better::Lower;
 use Goal::{AtMost, None, Times};
 
 /// The rows that do not follow from verb, number in flight and durability.
-pub(super) const ROWS: [Row; 20] = [
+pub(super) const ROWS: [Row; 24] = [
     row("start_s", "start to ready, process", "s", Lower, Times(25.0)),
     row("start_cpu_s", "start to ready, CPU", "s", Lower, None),
     row("start_in_process_ms", "start to ready, in-process", "ms", Lower, AtMost(9.99)),
@@ -53,6 +53,10 @@ pub(super) const ROWS: [Row; 20] = [
     row("definitions_mb", "memory for the definitions", "MB", Lower, None),
     row("definitions_served_s", "definitions, until all are served", "s", Lower, None),
     row("definitions_discovery_ms", "discovery with the definitions", "ms", Lower, None),
+    row("pods_ready_s", "Deployments made to all Pods ready", "s", Lower, None),
+    row("pods_available_s", "until every Deployment says so", "s", Lower, None),
+    row("pods_cpu_s", "CPU of API server, store, controllers, scheduler", "s", Lower, None),
+    row("pods_mb", "memory of the same, after", "MB", Lower, None),
     row("growth_memory", "growth of memory, log-log slope", "", Lower, AtMost(1.05)),
     row("growth_list", "growth of a list, log-log slope", "", Lower, AtMost(1.05)),
     row("growth_create", "growth of CPU per create, log-log slope", "", Lower, AtMost(0.1)),

@@ -1,5 +1,6 @@
 //! The load generator, as a process of its own.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -21,6 +22,15 @@ pub(super) struct Load {
 /// A scenario that runs.
 pub(super) struct Running(Child);
 
+/// A scenario that goes on until the value is dropped.
+pub(super) struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).ok();
+    }
+}
+
 impl Load {
     pub(super) fn new(program: &Path, credentials: Credentials) -> Self {
         Self { program: program.to_owned(), credentials }
@@ -34,6 +44,23 @@ impl Load {
     /// Runs a scenario and returns its result.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<Value> {
         self.begin(arguments)?.end().with_context(|| format!("the load {}", arguments.join(" ")))
+    }
+
+    /// Starts a scenario that goes on, and waits for the line in which it says that all is there.
+    pub(super) fn background(&self, arguments: &[&str]) -> Result<Background> {
+        let Running(mut child) = self.begin(arguments)?;
+        let output = child.stdout.take().context("its output is read")?;
+        let (background, mut line) = (Background(child), String::new());
+        BufReader::new(output).read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("the load {} ended at once; its message is above", arguments.join(" "));
+        }
+        Ok(background)
+    }
+
+    /// Where the server is, and the keys for it.
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     fn begin(&self, arguments: &[&str]) -> Result<Running> {

@@ -1,13 +1,16 @@
 //! Windlass beside the real thing, on this machine and in one run.
 
+mod control_plane;
 mod goals;
 mod growth;
 mod load;
+mod node;
 mod process;
 mod programs;
 mod rounds;
 mod server;
 mod table;
+mod workloads;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -17,6 +20,10 @@ use clap::{Args, Subcommand};
 pub(crate) enum Bench {
     /// The API server, with the real kube-apiserver and etcd.
     Apiserver(Options),
+    /// Controllers and scheduler, with the real ones: thousands of Pods on nodes that only pretend.
+    Workloads(workloads::Options),
+    /// The node: hundreds of real Pods.
+    Node(node::Options),
 }
 
 /// Options of `bench apiserver`.
@@ -50,7 +57,14 @@ struct Size {
 
 /// The `bench` task.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
-    let Bench::Apiserver(options) = bench;
+    match bench {
+        Bench::Apiserver(options) => apiserver(options),
+        Bench::Workloads(options) => workloads::run(options),
+        Bench::Node(options) => node::run(options),
+    }
+}
+
+fn apiserver(options: &Options) -> Result<()> {
     let size = match options.quick {
         true => Size { rounds: 1, requests: 100, objects: 10_000, definitions: 200, growth: 10_000 },
         false => Size { rounds: options.rounds, requests: 500, objects: 10_000, definitions: 2_000, growth: 100_000 },

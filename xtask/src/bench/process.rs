@@ -1,6 +1,7 @@
 //! What the kernel says of a process: memory and processor time.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -35,12 +36,52 @@ impl Process {
 
     /// Processor time in seconds so far.
     pub(super) fn cpu(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        let (_, rest) = stat.rsplit_once(')').context("stat names the program")?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |index: usize| -> Result<f64> { Ok(fields.get(index).context("stat is short")?.parse()?) };
-        Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+        cpu(&Path::new("/proc").join(self.0.id().to_string()), &[11, 12])
     }
+}
+
+/// The sum of these times of the process of a directory in /proc, in seconds so far.
+fn cpu(process: &Path, times: &[usize]) -> Result<f64> {
+    let stat = fs::read_to_string(process.join("stat"))?;
+    let (_, rest) = stat.rsplit_once(')').context("stat names the program")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let ticks = |index: &usize| -> Result<f64> { Ok(fields.get(*index).context("stat is short")?.parse()?) };
+    Ok(times.iter().map(ticks).sum::<Result<f64>>()? / TICKS_PER_SECOND)
+}
+
+/// All processes of one program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Family {
+    /// Processor time so far, in seconds, with that of processes which they started and which ended.
+    pub(super) cpu_s: f64,
+    /// Memory of all but the first of them, in bytes; what several share is counted once.
+    pub(super) memory: f64,
+}
+
+impl Family {
+    /// The processes that run the program at `path`, of which `first` started the others.
+    pub(super) fn of(path: &Path, first: &Process) -> Result<Self> {
+        let mut family = Self::default();
+        for entry in fs::read_dir("/proc")? {
+            let process = entry?.path();
+            if fs::read_link(process.join("exe")).is_ok_and(|program| program == path) {
+                // Processes come and go while they are counted.
+                family.cpu_s += cpu(&process, &[11, 12, 13, 14]).unwrap_or_default();
+                if !process.ends_with(first.0.id().to_string()) {
+                    family.memory += shared_memory(&process).unwrap_or_default();
+                }
+            }
+        }
+        Ok(family)
+    }
+}
+
+/// Resident memory in bytes, of shared pages this process's part.
+fn shared_memory(process: &Path) -> Result<f64> {
+    let text = fs::read_to_string(process.join("smaps_rollup"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("the process is gone")?;
+    let kib: f64 = line.split_whitespace().next().context("Pss has a value")?.parse()?;
+    Ok(kib * 1024.0)
 }
 
 impl Drop for Process {

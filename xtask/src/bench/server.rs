@@ -40,9 +40,14 @@ impl Server {
     /// A server with nothing in it; when this returns, it is ready.
     pub(super) fn start(programs: &Programs, side: Side, durable: bool) -> Result<Self> {
         match side {
-            Side::Windlass => Self::windlass(programs, durable),
+            Side::Windlass => Self::windlass(programs, durable, &["--profile", "bare"]),
             Side::Real => Self::real(programs, durable),
         }
+    }
+
+    /// The process of the API server.
+    pub(super) fn process(&self) -> &Process {
+        &self.processes[0]
     }
 
     /// Resident memory of all its processes, in bytes.
@@ -56,7 +61,8 @@ impl Server {
         self.processes.iter().map(Process::cpu).sum()
     }
 
-    fn windlass(programs: &Programs, durable: bool) -> Result<Self> {
+    /// Windlass with these arguments of `serve`.
+    pub(super) fn windlass(programs: &Programs, durable: bool, arguments: &[&str]) -> Result<Self> {
         let dir = programs.fresh("windlass", durable)?;
         // Keys and address are there already, as they are on the other side.
         for file in ["pki", "address"] {
@@ -65,7 +71,8 @@ impl Server {
         let address = fs::read_to_string(keys(programs)?.join("server"))?;
         let port = free_port()?;
         let mut command = Command::new(&programs.windlass);
-        command.arg("--dir").arg(&dir).args(["serve", "--profile", "bare", "--port", &port.to_string()]);
+        command.arg("--dir").arg(&dir).args(["serve", "--port", &port.to_string()]).args(arguments);
+        quiet(&mut command, &dir.join("windlass.log"))?;
         Self::ready(programs, command, Vec::new(), &format!("https://{}:{port}", address.trim()))
     }
 
@@ -163,7 +170,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn quiet<'a>(command: &'a mut Command, log: &Path) -> Result<&'a mut Command> {
+/// Nothing on the screen; errors go to a file.
+pub(super) fn quiet<'a>(command: &'a mut Command, log: &Path) -> Result<&'a mut Command> {
     Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log)?))
 }
 

@@ -35,6 +35,7 @@ enum Tool {
     Kubectl,
     KubeApiserver,
     KubeControllerManager,
+    KubeScheduler,
     Etcd,
     E2e,
     Agnhost,
@@ -57,6 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Tool::Kubectl => ("kubectl", kubectl()?),
             Tool::KubeApiserver => ("kube-apiserver", kube_apiserver()?),
             Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
+            Tool::KubeScheduler => ("kube-scheduler", kube_scheduler()?),
             Tool::Etcd => ("etcd", etcd()?),
             Tool::E2e => ("e2e", e2e()?),
             Tool::Agnhost => ("agnhost", agnhost()?),
@@ -86,6 +88,12 @@ pub(crate) fn kube_apiserver() -> Result<PathBuf> {
 pub(crate) fn kube_controller_manager() -> Result<PathBuf> {
     let package = Package::Program("k8s.io/kubernetes/cmd/kube-controller-manager");
     kubernetes_program("kube-controller-manager", "tools/kubernetes", package, "ten minutes")
+}
+
+/// The real scheduler of the pinned release, built once per machine.
+pub(crate) fn kube_scheduler() -> Result<PathBuf> {
+    let package = Package::Program("k8s.io/kubernetes/cmd/kube-scheduler");
+    kubernetes_program("kube-scheduler", "tools/kubernetes", package, "five minutes")
 }
 
 /// The end-to-end tests of the pinned release as one program, built once per machine.

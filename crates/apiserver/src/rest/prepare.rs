@@ -44,7 +44,7 @@ pub(crate) fn for_update(scope: &Scope, part: Part, object: &mut Value, old: &Va
     strategy::prepare_update(&scope.kind, part, object, old);
     // A Pod gets its node from the cluster; nobody wants anything else of it than before.
     let counts = strategy::rules(&scope.kind).has_generation && part != Part::Binding;
-    if counts && strategy::wanted_changed(&scope.kind, object, old) {
+    if counts && strategy::wanted_changed(&scope.kind, part, object, old) {
         object.set_meta("generation", old.generation() + 1);
     }
     Ok(())

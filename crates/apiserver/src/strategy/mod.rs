@@ -125,18 +125,30 @@ pub(crate) fn tells_grace(kind: &Kind) -> bool {
 }
 
 /// Whether what is wanted changed, and not only metadata or what is observed.
-pub(crate) fn wanted_changed(kind: &Kind, object: &Value, old: &Value) -> bool {
-    let wanted = |object: &Value| {
-        let members = object.as_object().into_iter().flatten();
-        let counts = |name: &str| match name {
-            "metadata" | "apiVersion" | "kind" => false,
-            "status" => !has_status(kind),
-            _ => true,
-        };
-        let members = members.filter(|(name, _)| counts(name));
-        members.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>()
+pub(crate) fn wanted_changed(kind: &Kind, part: Part, object: &Value, old: &Value) -> bool {
+    let counts = |name: &str| match name {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !has_status(kind),
+        _ => true,
     };
-    wanted(object) != wanted(old)
+    let differs = |one: &Value, other: &Value| {
+        let mut members = one.as_object().into_iter().flatten().filter(|(name, _)| counts(name));
+        members.any(|(name, value)| other.get(name) != Some(value))
+    };
+    let noted = |object: &Value, field: &str| {
+        let entries = object.metadata().and_then(|metadata| metadata.get(field)?.as_object()).cloned();
+        entries.unwrap_or_default()
+    };
+    let notes_differ = match kind.kind.as_str() {
+        // ReplicaSets get the annotations of their Deployment.
+        "Deployment" if is(kind, "apps", "Deployment") => noted(object, "annotations") != noted(old, "annotations"),
+        // The labels of a slice say whose addresses it has.
+        "EndpointSlice" if is(kind, "discovery.k8s.io", "EndpointSlice") => {
+            noted(object, "labels") != noted(old, "labels")
+        }
+        _ => false,
+    };
+    differs(object, old) || differs(old, object) || (notes_differ && part == Part::Object)
 }
 
 /// What breaks the rules of the kind.

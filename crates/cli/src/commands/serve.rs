@@ -49,6 +49,7 @@ pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving,
         fake_nodes: options.nodes,
         listen: Listen::Port(options.port),
         audit: options.audit_log.clone().map(|log| AuditConfig { log, policy: options.audit_policy.clone() }),
+        pods_max: options.max_pods,
         survival: SURVIVAL,
         ..ClusterConfig::default()
     };

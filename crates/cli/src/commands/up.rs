@@ -92,6 +92,8 @@ async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
         options.serve.profile.word(),
         "--nodes",
         &options.serve.nodes.to_string(),
+        "--max-pods",
+        &options.serve.max_pods.to_string(),
         "--port",
         &options.serve.port.to_string(),
     ]);

@@ -55,7 +55,7 @@ impl Reconcile for DaemonSets {
 
     async fn reconcile(&self, set: Arc<DaemonSet>, _: &Context<DaemonSet>) -> Result<Action, Error> {
         let selector = Selector::try_from(selector(&set)).map_err(|error| Error::Invalid(error.to_string()))?;
-        let nearby = self.pods.in_namespace(&set.namespace().unwrap_or_default());
+        let nearby = self.pods.claimable(&set.uid().unwrap_or_default(), &set.namespace().unwrap_or_default());
         let owned = adoption::settle(&self.actor, &*set, &selector, nearby).await?;
         let known = self.revisions.owned_by(&set.uid().unwrap_or_default());
         let template = set.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();

@@ -46,7 +46,7 @@ impl Reconcile for Deployments {
     async fn reconcile(&self, deployment: Arc<Deployment>, _: &Context<Deployment>) -> Result<Action, Error> {
         let selector = Selector::try_from(selector(&deployment)).map_err(|error| Error::Invalid(error.to_string()))?;
         let namespace = deployment.namespace().unwrap_or_default();
-        let nearby = self.sets.in_namespace(&namespace);
+        let nearby = self.sets.claimable(&deployment.uid().unwrap_or_default(), &namespace);
         let sets = adoption::settle(&self.actor, &*deployment, &selector, nearby).await?;
         let pods: Vec<Arc<Pod>> =
             sets.iter().flat_map(|set| self.pods.owned_by(&set.uid().unwrap_or_default())).collect();

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
-use kube::core::{Selector, SelectorExt};
+use kube::core::Selector;
 use windlass_runtime::{
     Action, Attempt, Change as PodChange, Controller, Error, Event, Informer, Manager, ObjectKey, Process,
 };
@@ -85,14 +85,11 @@ impl Jobs {
     /// The Pods of the Job, after those that it should have were adopted and others released.
     async fn claim(&self, job: &Job) -> Result<Vec<Arc<Pod>>, Error> {
         let uid = job.uid().unwrap_or_default();
-        let mut nearby = self.pods.owned_by(&uid);
-        nearby.retain(|pod| owners::is_controlled_by(&pod.metadata, &uid));
-        let Ok(selector) = Selector::try_from(selector(job)) else { return Ok(nearby) };
-        let is_orphan = |pod: &Pod| {
-            let namespace = pod.metadata.namespace == job.metadata.namespace;
-            namespace && owners::controller(&pod.metadata).is_none() && selector.matches(pod.labels())
+        let mut nearby = self.pods.claimable(&uid, &job.namespace().unwrap_or_default());
+        let Ok(selector) = Selector::try_from(selector(job)) else {
+            nearby.retain(|pod| owners::is_controlled_by(&pod.metadata, &uid));
+            return Ok(nearby);
         };
-        nearby.extend(self.pods.filter(is_orphan));
         // Nobody would count the end of a Pod that is let go.
         let leaves = |pod: &&Arc<Pod>| claim(&job.metadata, &selector, &pod.metadata) == Claim::Release;
         let (held, rest): (Vec<_>, Vec<_>) = nearby.into_iter().partition(|pod| leaves(&pod) && pod::is_tracked(pod));

@@ -32,11 +32,11 @@ pub(crate) enum Change<'a> {
     Delete(Vec<&'a Pod>),
 }
 
-/// Compares the active Pods with what is wanted.
+/// Compares the active Pods with what is wanted. `neighbours` is asked for only if there are too many.
 pub(crate) fn change<'a>(
     wanted: Wanted,
     owned: &[&'a Pod],
-    neighbours: &HashMap<String, usize>,
+    neighbours: impl FnOnce() -> HashMap<String, usize>,
     now: Timestamp,
 ) -> Change<'a> {
     let mut active: Vec<&Pod> = owned.iter().copied().filter(|pod| pods::is_active(pod)).collect();
@@ -48,7 +48,7 @@ pub(crate) fn change<'a>(
     if surplus == 0 {
         return Change::None;
     }
-    rank::by_deletion(&mut active, neighbours, now);
+    rank::by_deletion(&mut active, &neighbours(), now);
     active.truncate(surplus);
     Change::Delete(active)
 }
@@ -151,7 +151,7 @@ mod tests {
         let leaving = pod("d", "Running", "True", Some("2026-01-01T00:00:00Z"));
         let owned: Vec<&Pod> = pods.iter().chain([&leaving]).collect();
         let check = |replicas, expect: Change<'_>| {
-            assert_eq!(change(wanted(replicas), &owned, &HashMap::new(), Timestamp::now()), expect, "{replicas}");
+            assert_eq!(change(wanted(replicas), &owned, HashMap::new, Timestamp::now()), expect, "{replicas}");
         };
         check(2, Change::None);
         check(5, Change::Create(3));

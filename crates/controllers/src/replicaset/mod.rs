@@ -6,10 +6,10 @@ mod kind;
 mod rank;
 
 use std::collections::HashMap;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use windlass_runtime::{Action, Context, Controller, Error, Informer, Manager, Reconcile};
@@ -25,16 +25,16 @@ use crate::{adoption, owners, pods, recheck};
 pub(crate) fn add<K: Replicated>(manager: &mut Manager) {
     let pods = manager.informers().all::<Pod>();
     let actor = Actor::new(manager, K::CONTROLLER);
-    let controller = Controller::of(manager, Replicas::<K> { actor, pods: pods.clone(), kind: PhantomData });
-    let sets = controller.informer();
+    let sets = manager.informers().all::<K>();
+    let controller = Controller::of(manager, Replicas { actor, pods: pods.clone(), sets: sets.clone() });
     let controller = controller.owns(&pods).on(&pods, move |change| adoption::wooers(change, &sets, K::selector));
     manager.add(controller);
 }
 
-struct Replicas<K> {
+struct Replicas<K: Replicated> {
     actor: Actor,
     pods: Informer<Pod>,
-    kind: PhantomData<K>,
+    sets: Informer<K>,
 }
 
 impl<K: Replicated> Reconcile for Replicas<K> {
@@ -43,9 +43,9 @@ impl<K: Replicated> Reconcile for Replicas<K> {
     async fn reconcile(&self, owner: Arc<K>, _context: &Context<K>) -> Result<Action, Error> {
         let selector = Selector::try_from(owner.selector()).map_err(|error| Error::Invalid(error.to_string()))?;
         let namespace = owner.namespace().unwrap_or_default();
-        let nearby = self.pods.in_namespace(&namespace);
-        let owned = adoption::settle(&self.actor, &*owner, &selector, nearby.clone()).await?;
-        let failure = self.fill(&*owner, &owned, &nearby).await;
+        let nearby = self.pods.claimable(owner.meta().uid.as_deref().unwrap_or_default(), &namespace);
+        let owned = adoption::settle(&self.actor, &*owner, &selector, nearby).await?;
+        let failure = self.fill(&*owner, &owned).await;
         self.report(&*owner, &selector, failure.as_ref()).await.and_then(|action| match failure {
             Some(failure) => Err(Error::failed(failure.message)),
             None => Ok(action),
@@ -55,13 +55,12 @@ impl<K: Replicated> Reconcile for Replicas<K> {
 
 impl<K: Replicated> Replicas<K> {
     /// Makes the number of Pods right; says what went wrong.
-    async fn fill(&self, owner: &K, owned: &[Arc<Pod>], nearby: &[Arc<Pod>]) -> Option<Failure> {
+    async fn fill(&self, owner: &K, owned: &[Arc<Pod>]) -> Option<Failure> {
         if owner.meta().deletion_timestamp.is_some() {
             return None;
         }
         let references: Vec<&Pod> = owned.iter().map(|pod| &**pod).collect();
-        let neighbours = neighbours(owner, nearby);
-        match decide::change(owner.wanted(), &references, &neighbours, self.actor.clock.now()) {
+        match decide::change(owner.wanted(), &references, || self.neighbours(owner), self.actor.clock.now()) {
             Change::None => None,
             Change::Create(count) => act::create(&self.actor, owner, owner.template()?, count).await,
             Change::Delete(surplus) => act::delete(&self.actor, owner, &surplus).await,
@@ -85,16 +84,20 @@ impl<K: Replicated> Replicas<K> {
         }
         Ok(recheck::at(again, now))
     }
-}
 
-/// Ready Pods per node of all sets under the same controller, so that crowded nodes give up Pods first.
-fn neighbours<K: Replicated>(owner: &K, nearby: &[Arc<Pod>]) -> HashMap<String, usize> {
-    let selector = Selector::try_from(owner.selector()).unwrap_or_default();
-    let mut counts = HashMap::new();
-    for pod in nearby.iter().filter(|pod| pods::is_ready(pod) && selector.matches(pod.labels())) {
-        if let Some(node) = pods::node(pod) {
-            *counts.entry(node.to_owned()).or_default() += 1;
+    /// Active Pods per node of all sets under the same controller, so that crowded nodes give up Pods first.
+    fn neighbours(&self, owner: &K) -> HashMap<String, usize> {
+        let uid = |meta: &ObjectMeta| meta.uid.clone().unwrap_or_default();
+        let family: Vec<String> = match owners::controller(owner.meta()) {
+            Some(controller) => self.sets.owned_by(&controller.uid).iter().map(|set| uid(set.meta())).collect(),
+            None => vec![uid(owner.meta())],
+        };
+        let mut counts = HashMap::new();
+        for pod in family.iter().flat_map(|uid| self.pods.owned_by(uid)).filter(|pod| pods::is_active(pod)) {
+            if let Some(node) = pods::node(&pod) {
+                *counts.entry(node.to_owned()).or_default() += 1;
+            }
         }
+        counts
     }
-    counts
 }

@@ -13,7 +13,7 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Sorts `pods` so that the ones to delete come first.
 ///
-/// `neighbours` counts the ready Pods of the same family (all ReplicaSets of one Deployment) per node: Pods that share
+/// `neighbours` counts the active Pods of the same family (all ReplicaSets of one Deployment) per node: Pods that share
 /// a node with many of them go before Pods that stand alone.
 pub(crate) fn by_deletion(pods: &mut [&Pod], neighbours: &HashMap<String, usize>, now: Timestamp) {
     pods.sort_by_cached_key(|pod| rank(pod, neighbours, now));

@@ -53,7 +53,7 @@ impl Reconcile for StatefulSets {
         self.claims.synced().await;
         let namespace = set.namespace().unwrap_or_default();
         // Only names that the set would give are its own.
-        let mut nearby = self.pods.in_namespace(&namespace);
+        let mut nearby = self.pods.claimable(&set.uid().unwrap_or_default(), &namespace);
         nearby.retain(|pod| identity::ordinal(&set, pod).is_some());
         let pods = adoption::settle(&self.actor, &*set, &selector, nearby).await?;
         let known = self.revisions.owned_by(&set.uid().unwrap_or_default());

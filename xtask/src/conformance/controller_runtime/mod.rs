@@ -1,6 +1,7 @@
 //! controller-runtime's own envtest suites, unchanged, on Windlass and on the real kube-apiserver with etcd.
 
 mod go_test;
+mod leftover;
 mod outcome;
 mod specs;
 mod table;
@@ -13,6 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
+use super::subject::Subject;
 use crate::tools;
 use crate::workspace::{root, run as run_command};
 use outcome::{Outcome, Verdict};
@@ -59,9 +61,8 @@ pub(crate) struct Options {
     /// Run on one side alone.
     #[arg(long, value_enum)]
     only: Option<Side>,
-    /// The windlass to use, instead of one built now.
-    #[arg(long, value_name = "FILE")]
-    windlass: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
     /// Only specs whose name matches.
     #[arg(long)]
     focus: Option<String>,
@@ -152,13 +153,7 @@ struct Assets {
 }
 
 fn windlass_assets(place: &Path, options: &Options) -> Result<Assets> {
-    let windlass = match &options.windlass {
-        Some(path) => path.canonicalize().with_context(|| format!("no {}", path.display()))?,
-        None => {
-            run_command(Command::new("cargo").current_dir(root()).args(["build", "-q", "-p", "windlass-cli"]))?;
-            root().join("target/debug/windlass")
-        }
-    };
+    let windlass = options.subject.program()?;
     let assets = Assets::at(place, Side::Windlass);
     for folder in [&assets.programs, &assets.data.join(OLD_RELEASE)] {
         let mut envtest = Command::new(&windlass);
@@ -234,6 +229,10 @@ impl Suite<'_> {
         }
         let started = Instant::now();
         let status = command.status().with_context(|| format!("cannot start {}", self.program.display()))?;
+        let ended = leftover::end(&assets.programs)?;
+        if ended > 0 {
+            println!("{:<9} {:<34} ended {ended} servers that the suite left", assets.side.name(), self.package);
+        }
         let mut outcome = Outcome::lasting(started.elapsed());
         go_test::read(&String::from_utf8_lossy(&fs::read(&log)?), &mut outcome);
         if let Ok(report) = fs::read_to_string(&report) {

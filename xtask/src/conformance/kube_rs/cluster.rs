@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::workspace::{root, run};
+use crate::workspace::run;
 
 /// A running cluster with every controller and a node that pretends; it ends with this value.
 pub(super) struct Cluster {
@@ -15,16 +15,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a new cluster below `place`, by `windlass` or by the program of this checkout.
-    pub(super) fn start(place: &Path, windlass: Option<&Path>) -> Result<Self> {
-        let windlass = match windlass {
-            Some(path) => path.canonicalize().with_context(|| format!("no {}", path.display()))?,
-            None => {
-                let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-                run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
-                root().join("target/debug/windlass")
-            }
-        };
+    /// Starts a new cluster of the program `windlass` below `place`.
+    pub(super) fn start(place: &Path, windlass: PathBuf) -> Result<Self> {
         let dir = place.join("cluster");
         fs::remove_dir_all(&dir).ok();
         let cluster = Self { windlass, dir };

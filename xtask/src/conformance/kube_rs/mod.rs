@@ -6,11 +6,11 @@ mod source;
 mod test;
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
 
+use super::subject::Subject;
 use crate::workspace::root;
 use cluster::Cluster;
 use test::{Test, Verdict};
@@ -29,9 +29,8 @@ const LEFT_OUT: [(&str, &str); 3] = [
 pub(crate) struct Options {
     /// Only tests whose name contains one of these; the page is not written.
     tests: Vec<String>,
-    /// The windlass to use, instead of one built now.
-    #[arg(long, value_name = "FILE")]
-    windlass: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
 }
 
 /// Builds and runs the tests, prints how each ended, and writes the page.
@@ -40,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let source = source::prepare(&place)?;
     let mut tests = test::find(&source)?;
     tests.retain(|test| options.tests.is_empty() || options.tests.iter().any(|part| test.name.contains(part)));
-    let cluster = Cluster::start(&place, options.windlass.as_deref())?;
+    let cluster = Cluster::start(&place, options.subject.program()?)?;
     let mut rows = Vec::new();
     for test in tests {
         let verdict = match left_out(&test) {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::images;
-use crate::workspace::{root, run};
 
 /// A cluster that does not answer by then will not.
 const START_WAIT: Duration = Duration::from_secs(60);
@@ -25,11 +24,8 @@ pub(super) struct ConformanceCluster {
 }
 
 impl ConformanceCluster {
-    /// Builds the program and starts a cluster below `scratch`; with a `node`, one that runs images.
-    pub(super) fn start(scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
-        let program = root().join("target/debug/windlass");
+    /// Starts a cluster of the windlass at `program` below `scratch`; with a `node`, one that runs images.
+    pub(super) fn start(program: PathBuf, scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
         // The image store is the tests' own.
         let cache = scratch.join("cache");
         if node {

@@ -21,6 +21,7 @@ use self::page::Scope;
 use self::program::Program;
 use self::report::{Outcome, Spec};
 use self::selection::{Need, Selection};
+use super::subject::Subject;
 use crate::tools;
 use crate::workspace::root;
 
@@ -46,6 +47,8 @@ pub(crate) struct Options {
     /// How many seconds a test may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     limit: u64,
+    #[command(flatten)]
+    subject: Subject,
 }
 
 impl Options {
@@ -74,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("no conformance test is chosen; --all and --node consider those that need a node too");
     }
     let (passed, wanted) = if options.failed { left(&scratch, wanted) } else { (Vec::new(), wanted) };
-    let cluster = ConformanceCluster::start(&scratch, &kubectl, options.node)?;
+    let cluster = ConformanceCluster::start(options.subject.program()?, &scratch, &kubectl, options.node)?;
     let limit = Duration::from_secs(options.limit);
     let program = Program { path: e2e, kubectl, kubeconfig: cluster.kubeconfig(), scratch: scratch.clone(), limit };
     let mut outcomes = run_all(&program, wanted, options.procs.max(1));
