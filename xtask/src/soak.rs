@@ -26,6 +26,12 @@ pub(crate) enum Soak {
         #[arg(long, default_value_t = 20)]
         rounds: u32,
     },
+    /// Let a CronJob run every minute by the machine's clock, and print how late each of its programs started.
+    Cron {
+        /// How many minutes.
+        #[arg(long, default_value_t = 5)]
+        rounds: u32,
+    },
 }
 
 /// The `soak` task.
@@ -33,11 +39,15 @@ pub(crate) fn run(soak: &Soak) -> Result<()> {
     let (test, pods, rounds) = match soak {
         Soak::Durability { rounds } => ("durability", 0, rounds),
         Soak::Survival { pods, rounds } => ("survival", *pods, rounds),
+        Soak::Cron { rounds } => ("cron", 0, rounds),
     };
+    // What makes no sense for a short time is no part of the tests otherwise.
+    let ignored: &[&str] = if matches!(soak, Soak::Cron { .. }) { &["--ignored"] } else { &[] };
     run_command(
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .current_dir(root())
             .args(["test", "--package", "windlass-cli", "--test", test, "--", "--nocapture"])
+            .args(ignored)
             .env("WINDLASS_TEST_KUBECTL", tools::install()?)
             .env("WINDLASS_PODS", pods.to_string())
             .env("WINDLASS_ROUNDS", rounds.to_string()),

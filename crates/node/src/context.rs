@@ -13,7 +13,7 @@ use crate::image::ImageStore;
 use crate::log::Logs;
 use crate::names::NameServer;
 use crate::pod::LiveContainers;
-use crate::proxy::Directory;
+use crate::proxy::{Directory, Leaving};
 use crate::sandbox::{Capabilities, Launcher};
 
 /// What every part of the node shares.
@@ -28,6 +28,7 @@ pub(crate) struct Context {
     pub(crate) live: LiveContainers,
     pub(crate) addresses: AddressPool,
     pub(crate) directory: Directory,
+    pub(crate) leaving: Leaving,
     /// Set before the first Pod is looked at; empty if there is none.
     pub(crate) name_server: OnceLock<NameServer>,
 }

@@ -21,7 +21,7 @@ use crate::log::Logs;
 use crate::names;
 use crate::pod::{Live, LiveContainers};
 use crate::pods::Pods;
-use crate::proxy::{self, Directory};
+use crate::proxy::{self, Directory, Leaving};
 use crate::registration;
 use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
@@ -75,6 +75,7 @@ impl Node {
             live: LiveContainers::default(),
             addresses: AddressPool::new(config.pod_range),
             directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            leaving: Leaving::default(),
             name_server: OnceLock::new(),
             config,
         };

@@ -2,23 +2,20 @@
 //! program is also the sandbox process and the cluster to kill: `cargo test -p windlass-node --test pods [NAME]`.
 #![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
-use std::future::Future;
-use std::path::Path;
-use std::pin::Pin;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+mod ground;
 
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use ground::{Test, config, create, on_cluster, processes, shell, unique, until, until_processes};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
-use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
-
-const LIMIT: Duration = Duration::from_secs(90);
-
-type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
+use serde_json::json;
+use windlass_cluster::Cluster;
 
 const TESTS: &[Test] = &[
     ("a_pod_gets_its_environment_volumes_and_address", || Box::pin(surroundings())),
@@ -42,29 +39,7 @@ fn main() {
     {
         return runtime.block_on(serve(directory));
     }
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-')).cloned();
-    let capabilities =
-        runtime.block_on(windlass_node::sandbox::Launcher::default().probe(&std::env::temp_dir())).unwrap();
-    if !capabilities.namespaces {
-        println!("skipped: {}", capabilities.missing().join("; "));
-        return;
-    }
-    let chosen = TESTS.iter().filter(|(name, _)| filter.as_ref().is_none_or(|f| name.contains(f.as_str())));
-    let mut passed = 0;
-    for (name, test) in chosen {
-        runtime.block_on(async { tokio::time::timeout(LIMIT, test()).await }).expect(name);
-        println!("test {name} ... ok");
-        passed += 1;
-    }
-    println!("test result: ok. {passed} passed");
-}
-
-fn config(directory: &Path) -> ClusterConfig {
-    ClusterConfig {
-        listen: Listen::Port(0),
-        images: directory.join("images"),
-        ..ClusterConfig::in_directory(directory, Profile::Node)
-    }
+    ground::run_tests(&runtime, TESTS, &arguments);
 }
 
 /// The cluster that is killed.
@@ -72,39 +47,6 @@ async fn serve(directory: &str) {
     let mut cluster = Cluster::start(config(Path::new(directory))).await.unwrap();
     let failure = cluster.failure().await;
     panic!("{failure}");
-}
-
-/// Runs a test on a cluster and ends it in order.
-async fn on_cluster(test: impl AsyncFnOnce(Client, &Path)) {
-    let directory = tempfile::tempdir().unwrap();
-    let cluster = Cluster::start(config(directory.path())).await.unwrap();
-    test(cluster.client(), directory.path()).await;
-    cluster.shutdown().await;
-}
-
-fn shell(name: &str, script: &str) -> Value {
-    json!({"metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [
-        {"name": "c", "image": "host", "command": ["/bin/sh", "-c", script]}]}})
-}
-
-async fn create(pods: &Api<Pod>, pod: Value) -> Pod {
-    let pod: Pod = serde_json::from_value(pod).unwrap();
-    // The namespace gets its service account a moment after the start.
-    loop {
-        match pods.create(&PostParams::default(), &pod).await {
-            Ok(pod) => return pod,
-            Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-async fn until(pods: &Api<Pod>, name: &str, holds: impl Fn(&ContainerStatus) -> bool) -> Pod {
-    let condition = |pod: Option<&Pod>| {
-        let statuses = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
-        statuses.and_then(|statuses| statuses.first()).is_some_and(&holds)
-    };
-    await_condition(pods.clone(), name, condition).await.unwrap().unwrap()
 }
 
 async fn surroundings() {
@@ -134,7 +76,6 @@ async fn surroundings() {
     .await;
 }
 
-/// Processes of this machine whose command line has a word.
 /// Asks the machine's own resolver library in a Pod, and sends a datagram from the Pod to itself.
 const ASKS: &str = r#"
 until getent -s dns ahostsv4 db-0.db.default.svc.cluster.local > /dev/null; do sleep 0.1; done
@@ -177,33 +118,6 @@ async fn names() {
         assert_eq!(lines[6], "hello", "{log}");
     })
     .await;
-}
-
-fn processes(word: &str) -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let id = |entry: std::fs::DirEntry| -> Option<i32> {
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        let found = words.first() == Some(&&b"sleep"[..]) && words.contains(&word.as_bytes());
-        found.then(|| entry.file_name().to_str()?.parse().ok()).flatten()
-    };
-    entries.filter_map(id).collect()
-}
-
-async fn until_processes(word: &str, expect: usize) -> Vec<i32> {
-    let begun = Instant::now();
-    loop {
-        let found = processes(word);
-        if found.len() == expect {
-            return found;
-        }
-        assert!(begun.elapsed() < LIMIT, "{found:?} run, not {expect}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-fn unique() -> String {
-    format!("{}.5", 100_000_000 + rand::random::<u32>() % 900_000_000)
 }
 
 async fn killed_program() {

@@ -56,11 +56,11 @@ fn between(schedule: &Schedule, since: Timestamp, now: Timestamp) -> impl Iterat
 }
 
 /// The Job for a moment. Its name follows from the moment, so that it cannot be made twice.
-pub(crate) fn job(cron: &CronJob, moment: Timestamp) -> Job {
+pub(crate) fn job(cron: &CronJob, schedule: &Schedule, moment: Timestamp) -> Job {
     let template = cron.spec.job_template.clone();
     let meta = template.metadata.unwrap_or_default();
     let mut annotations = meta.annotations.unwrap_or_default();
-    annotations.insert("batch.kubernetes.io/cronjob-scheduled-timestamp".to_owned(), moment.to_string());
+    annotations.insert("batch.kubernetes.io/cronjob-scheduled-timestamp".to_owned(), schedule.local(moment));
     Job {
         metadata: ObjectMeta {
             name: Some(format!("{}-{}", cron.name_any(), moment.as_second() / 60)),

@@ -52,7 +52,7 @@ impl Reconcile for CronJobs {
                 self.actor.tell(&*cron, Event::warning("TooManyMissedTimes", text));
             }
             if let Some(moment) = due.now {
-                served = self.serve(&cron, moment).await?;
+                served = self.serve(&cron, &schedule, moment).await?;
             }
         }
         self.report(&cron, served).await?;
@@ -69,7 +69,7 @@ impl CronJobs {
     }
 
     /// Makes the Job of that moment, as the policy for those at work permits.
-    async fn serve(&self, cron: &CronJob, moment: Timestamp) -> Result<Option<Timestamp>, Error> {
+    async fn serve(&self, cron: &CronJob, schedule: &Schedule, moment: Timestamp) -> Result<Option<Timestamp>, Error> {
         let active: Vec<Arc<Job>> = self.children(cron).into_iter().filter(|job| is_active(job)).collect();
         let policy = cron.spec.concurrency_policy.as_deref();
         if policy == Some("Forbid") && !active.is_empty() {
@@ -81,7 +81,7 @@ impl CronJobs {
             self.actor.delete(&**job).await?;
             self.actor.tell(cron, Event::normal("SuccessfulDelete", format!("Deleted job {}", job.name_any())));
         }
-        match self.actor.create(&decide::job(cron, moment)).await {
+        match self.actor.create(&decide::job(cron, schedule, moment)).await {
             Ok(job) => {
                 self.actor.tell(cron, Event::normal("SuccessfulCreate", format!("Created job {}", job.name_any())));
                 Ok(Some(moment))

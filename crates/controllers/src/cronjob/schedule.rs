@@ -71,6 +71,12 @@ impl Schedule {
         })
     }
 
+    /// A moment as the clocks of the schedule's zone show it, in RFC 3339.
+    pub(crate) fn local(&self, moment: Timestamp) -> String {
+        let offset = self.zone.to_offset(moment);
+        if offset.seconds() == 0 { moment.to_string() } else { moment.display_with_offset(offset).to_string() }
+    }
+
     /// The first moment after `after`; `None` for a schedule such as the 30th of February.
     pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let local = after.to_zoned(self.zone.clone()).datetime();

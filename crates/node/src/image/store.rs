@@ -72,7 +72,7 @@ pub enum ImageError {
     #[error(transparent)]
     Reference(#[from] ReferenceError),
     /// It is not there, and may not be pulled.
-    #[error("image {0:?} is not in the store and its pull policy is Never: add it with `windlass image add`")]
+    #[error("Container image {0:?} is not present with pull policy of Never: add it with `windlass image add`")]
     NotPresent(String),
     /// It does not exist; the text says what does and what to do.
     #[error("{0}")]

@@ -4,7 +4,7 @@ mod line;
 mod reader;
 mod writer;
 
-pub(crate) use line::Stream;
+pub(crate) use line::{Stream, parse};
 pub(crate) use reader::{LogOptions, read};
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use writer::written;

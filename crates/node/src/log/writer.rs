@@ -97,6 +97,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// The file that is written to now.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.bytes + lines.len() as u64 > FILE_BYTES_MAX && self.bytes > 0 {
             self.rotate()?;

@@ -20,9 +20,12 @@ use super::inside::Inside;
 use super::live::{Entry, Live};
 use super::observed::Ended;
 use super::prober::{self, Before, Finding};
+use super::refusal::Refusal;
+use super::signal::signal_number;
 use super::sources::Sources;
-use super::spec::{Ingredients, container_spec, termination_file};
+use super::spec::{Ingredients, container_spec};
 use super::survival::Survivor;
+use super::termination;
 use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
 use crate::image::{Hold, Image};
@@ -30,8 +33,6 @@ use crate::log::{self, Log};
 use crate::sandbox::{ContainerSpec, Origin, Report, Request, Running};
 use crate::tree;
 
-/// What of a termination message is kept, as kubelet does.
-const TERMINATION_BYTES_MAX: usize = 4096;
 /// How long the rest of the output is waited for after the end.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 const FINDINGS_MAX: usize = 16;
@@ -53,6 +54,8 @@ pub(crate) enum Update {
     Finding(Finding),
     /// Its program has ended.
     Ended(Ended),
+    /// The whole Pod stores more than it may.
+    Evicted(String),
 }
 
 /// Everything that one run needs.
@@ -71,12 +74,6 @@ pub(crate) struct Job {
     pub(super) survivor: Option<Survivor>,
 }
 
-/// Why a run did not start.
-pub(super) struct Refusal {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
-}
-
 /// Runs the container once.
 pub(crate) async fn run(mut job: Job) {
     let mut stop = job.stop.clone();
@@ -91,7 +88,7 @@ pub(crate) async fn run(mut job: Job) {
         None => job.tell(Update::Cancelled).await,
         Some(Ok(run)) => run.tend(&mut job).await,
         Some(Err(refusal)) => {
-            job.warn("Failed", format!("Error: {}", refusal.message));
+            job.warn("Failed", format!("Error: {}", refusal.spoken()));
             job.tell(Update::Refused { reason: refusal.reason, message: refusal.message }).await;
         }
     }
@@ -108,7 +105,7 @@ impl Job {
         let _ = self.updates.send((self.container.name.clone(), update)).await;
     }
 
-    fn warn(&self, reason: &str, message: String) {
+    pub(super) fn warn(&self, reason: &str, message: String) {
         self.context.events.warning(&*self.pod, Some(&self.field()), reason, message);
     }
 
@@ -170,6 +167,7 @@ impl Job {
         (init, started, origin): (i32, Timestamp, Origin),
         log: Log,
     ) -> std::io::Result<Run> {
+        let path = log.path().to_owned();
         let (console, output) = self.console(&mut running, log)?;
         let inside = Inside {
             launcher: self.context.launcher.clone(),
@@ -184,7 +182,19 @@ impl Job {
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
         let entry = self.context.live.enter(&uid, live);
         let held = self.context.images.hold(&origin.image_id)?;
-        Ok(Run { running, output, console, inside, entry, held, origin, started, before: None, excess: None })
+        Ok(Run {
+            running,
+            output,
+            log: path,
+            console,
+            inside,
+            entry,
+            held,
+            origin,
+            started,
+            before: None,
+            excess: None,
+        })
     }
 
     /// Waits until the program runs; its first process as the host sees it.
@@ -251,6 +261,8 @@ impl Job {
 pub(super) struct Run {
     running: Running,
     output: JoinHandle<()>,
+    /// The file that it goes to.
+    log: PathBuf,
     console: Arc<Console>,
     inside: Inside,
     /// Others find the container by it.
@@ -356,20 +368,13 @@ impl Run {
         self.running.gone().await;
         let _ = tokio::time::timeout(OUTPUT_LINGER, self.output).await;
         self.console.close();
-        let message = std::fs::read(termination_file(&job.directory())).unwrap_or_default();
-        let message = String::from_utf8_lossy(&message[..message.len().min(TERMINATION_BYTES_MAX)]).into_owned();
+        let message = termination::message(&job.container, code, &job.directory(), &self.log);
         let reason = match self.excess {
             Some(excess) => excess.reason(),
             None if code == 0 => "Completed",
             None => "Error",
         };
-        let ended = Ended {
-            code,
-            reason: reason.to_owned(),
-            message: Some(message).filter(|message| !message.is_empty()),
-            started: Some(self.started),
-            finished,
-        };
+        let ended = Ended { code, reason: reason.to_owned(), message, started: Some(self.started), finished };
         job.tell(Update::Ended(ended)).await;
     }
 }
@@ -379,19 +384,5 @@ async fn exit_code(running: &mut Running) -> i32 {
         if let Report::Exited(code) = running.next_report().await {
             return code;
         }
-    }
-}
-
-fn signal_number(name: &str) -> Option<i32> {
-    match name.trim_start_matches("SIG") {
-        "TERM" => Some(libc::SIGTERM),
-        "INT" => Some(libc::SIGINT),
-        "QUIT" => Some(libc::SIGQUIT),
-        "HUP" => Some(libc::SIGHUP),
-        "KILL" => Some(libc::SIGKILL),
-        "USR1" => Some(libc::SIGUSR1),
-        "USR2" => Some(libc::SIGUSR2),
-        "WINCH" => Some(libc::SIGWINCH),
-        number => number.parse().ok(),
     }
 }

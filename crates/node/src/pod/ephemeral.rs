@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
 use kube::ResourceExt;
 
-use super::container::{Job, Refusal};
+use super::container::Job;
+use super::refusal::Refusal;
 use crate::sandbox::Neighbour;
 
 /// The ephemeral containers of a Pod, as containers that are never started again.

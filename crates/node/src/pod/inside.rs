@@ -1,6 +1,7 @@
 //! Acts on a running container from outside: runs programs in it, asks its ports.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,13 +12,17 @@ use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{grpc, unverified};
 use crate::low_port;
-use crate::sandbox::{ExecSpec, Input, Launcher, Process, Report};
+use crate::sandbox::{self, ExecSpec, Input, Launcher, Output, Process, Report, Running};
 
 /// What of a program's output is kept to explain its failure.
-const OUTPUT_BYTES_MAX: u64 = 1024;
+const OUTPUT_BYTES_MAX: usize = 1024;
+const OUTPUT_CHUNK_BYTES: usize = 8 << 10;
+/// How long a program that was ended, or the rest of its output, is waited for.
+const END_LIMIT: Duration = Duration::from_secs(1);
 
 /// A running container.
 #[derive(Debug, Clone)]
@@ -36,13 +41,29 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// Runs a program in the container; an error says why it failed.
+    /// Runs a program in the container; an error says why it failed. One that takes too long is ended, and with it what
+    /// it started in its own session.
     pub(crate) async fn exec(&self, argv: &[String], limit: Duration) -> Result<(), String> {
+        let late = || Err(format!("command {argv:?} timed out after {}s", limit.as_secs()));
         let spec = self.exec_spec(argv, Input::Nothing);
-        // Dropping the handle at the time limit ends the program.
-        match tokio::time::timeout(limit, self.run(&spec)).await {
-            Ok(result) => result,
-            Err(_) => Err(format!("command {argv:?} timed out after {}s", limit.as_secs())),
+        let deadline = tokio::time::Instant::now() + limit;
+        let Ok(begun) = tokio::time::timeout_at(deadline, self.launcher.exec("exec", &spec)).await else {
+            return late();
+        };
+        let mut running = begun.map_err(|error| error.to_string())?;
+        let said = Said::listen(&mut running);
+        match tokio::time::timeout_at(deadline, exit_code(&mut running)).await {
+            Ok(Ok(0)) => Ok(()),
+            Ok(Ok(code)) => {
+                let text = said.text().await;
+                Err(if text.is_empty() { format!("command exited with {code}") } else { text })
+            }
+            Ok(Err(why)) => Err(why),
+            Err(_) => {
+                running.request(sandbox::Request::Kill).await;
+                let _ = tokio::time::timeout(END_LIMIT, exit_code(&mut running)).await;
+                late()
+            }
         }
     }
 
@@ -50,34 +71,6 @@ impl Inside {
     pub(crate) fn exec_spec(&self, argv: &[String], input: Input) -> ExecSpec {
         let process = Process { argv: argv.to_vec(), ..self.process.clone() };
         ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input }
-    }
-
-    async fn run(&self, spec: &ExecSpec) -> Result<(), String> {
-        let mut running = self.launcher.exec("exec", spec).await.map_err(|error| error.to_string())?;
-        let output = running.take_output().map(|(stdout, stderr)| {
-            tokio::spawn(async move {
-                let mut text = Vec::new();
-                let _ = stdout.take(OUTPUT_BYTES_MAX).read_to_end(&mut text).await;
-                let _ = stderr.take(OUTPUT_BYTES_MAX).read_to_end(&mut text).await;
-                String::from_utf8_lossy(&text).trim().to_owned()
-            })
-        });
-        let code = loop {
-            match running.next_report().await {
-                Report::Exited(code) => break code,
-                Report::Failed(why) => return Err(why),
-                Report::Started { .. } | Report::Attached(_) | Report::Notice(_) => {}
-            }
-        };
-        if code == 0 {
-            return Ok(());
-        }
-        running.gone().await;
-        let said = match output {
-            Some(output) => output.await.unwrap_or_default(),
-            None => String::new(),
-        };
-        Err(if said.is_empty() { format!("command exited with {code}") } else { said })
     }
 
     /// Opens a connection to a port.
@@ -139,6 +132,51 @@ impl Inside {
         number
             .and_then(|number| u16::try_from(number).ok())
             .ok_or_else(|| format!("the container has no port {port:?}"))
+    }
+}
+
+async fn exit_code(running: &mut Running) -> Result<i32, String> {
+    loop {
+        match running.next_report().await {
+            Report::Exited(code) => return Ok(code),
+            Report::Failed(why) => return Err(why),
+            Report::Started { .. } | Report::Attached(_) | Report::Notice(_) => {}
+        }
+    }
+}
+
+/// What a program says: the beginning is kept, all of it is read, so that no program waits for a reader.
+struct Said {
+    beginning: Arc<Mutex<Vec<u8>>>,
+    task: AbortOnDropHandle<()>,
+}
+
+impl Said {
+    fn listen(running: &mut Running) -> Self {
+        let beginning: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let (output, kept) = (running.take_output(), Arc::clone(&beginning));
+        let task = tokio::spawn(async move {
+            if let Some((stdout, stderr)) = output {
+                tokio::join!(take(stdout, &kept), take(stderr, &kept));
+            }
+        });
+        Self { beginning, task: AbortOnDropHandle::new(task) }
+    }
+
+    /// The beginning, once the program has ended; what it left running may go on talking.
+    async fn text(self) -> String {
+        let _ = tokio::time::timeout(END_LIMIT, self.task).await;
+        let bytes = self.beginning.lock().expect("the lock is never held across a panic").clone();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+}
+
+async fn take(mut output: Output, kept: &Mutex<Vec<u8>>) {
+    let mut chunk = vec![0; OUTPUT_CHUNK_BYTES];
+    while let Ok(read @ 1..) = output.read(&mut chunk).await {
+        let mut kept = kept.lock().expect("the lock is never held across a panic");
+        let room = OUTPUT_BYTES_MAX.saturating_sub(kept.len());
+        kept.extend_from_slice(&chunk[..read.min(room)]);
     }
 }
 

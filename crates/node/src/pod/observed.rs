@@ -11,6 +11,11 @@ use super::prober::Before;
 /// The first wait before a container is started again; each further one is twice as long.
 const BACKOFF_FIRST: SignedDuration = SignedDuration::from_secs(10);
 const BACKOFF_MAX: SignedDuration = SignedDuration::from_secs(300);
+/// How long a failed attempt to get an image is shown as such, before the wait for the next one is.
+const PULL_FAILURE_SHOWN: SignedDuration = SignedDuration::from_secs(3);
+/// Why a container waits whose image could not be had just now, and why it waits later.
+pub(crate) const PULL_FAILED: &str = "ErrImagePull";
+const PULL_BACKOFF: &str = "ImagePullBackOff";
 /// A container that ran this long has earned a fresh start.
 const BACKOFF_RESET: SignedDuration = SignedDuration::from_secs(600);
 /// The exit code of a container that the node lost with its own process.
@@ -41,6 +46,8 @@ pub(crate) struct Observation {
     /// Failed attempts to start it since it last ran, and why the last one failed.
     pub(crate) refusals: u32,
     pub(crate) refusal: Option<(String, String)>,
+    /// When it failed.
+    pub(crate) refused: Option<Timestamp>,
     /// Whether the readiness probe is satisfied.
     pub(crate) ready: bool,
     /// Whether the startup probe is satisfied.
@@ -82,6 +89,7 @@ impl Default for Observation {
             crashes: 0,
             refusals: 0,
             refusal: None,
+            refused: None,
             ready: false,
             started: false,
             image_id: String::new(),
@@ -127,9 +135,25 @@ impl Observation {
     /// Records that it could not be started.
     pub(crate) fn refuse(&mut self, reason: String, message: String, now: Timestamp) {
         self.refusals = self.refusals.saturating_add(1);
+        self.refused = Some(now);
         let retry = Some(now + delay(self.refusals));
         self.refusal = Some((reason.clone(), message.clone()));
         self.state = State::Waiting { reason, message, retry };
+    }
+
+    /// When it is to be shown as waiting for the next attempt to get its image.
+    pub(crate) fn back_off_at(&self) -> Option<Timestamp> {
+        let failed = matches!(&self.state, State::Waiting { reason, .. } if reason == PULL_FAILED);
+        self.refused.filter(|_| failed).map(|refused| refused + PULL_FAILURE_SHOWN)
+    }
+
+    /// Shows it as waiting for the next attempt to get its image.
+    pub(crate) fn back_off(&mut self, image: &str) {
+        if let State::Waiting { reason, message, .. } = &mut self.state {
+            *message = format!("Back-off pulling image \"{image}\": {reason}: {message}");
+            *reason = PULL_BACKOFF.to_owned();
+            self.refusal = Some((reason.clone(), message.clone()));
+        }
     }
 
     /// When it may be started again after its end: at once the first time, then after longer and longer waits.
@@ -164,13 +188,19 @@ impl Observed {
             let known = status.and_then(|status| find(status, &container.name));
             (container.name.clone(), known.map_or_else(Observation::default, |known| recall(known, now)))
         });
-        Self { containers: containers.collect(), ..Self::default() }
+        Self { containers: containers.collect(), failed: status.and_then(failure), ..Self::default() }
     }
 
     /// A container's observation; one that is not in the Pod has the initial one.
     pub(crate) fn container(&self, name: &str) -> Observation {
         self.containers.get(name).cloned().unwrap_or_default()
     }
+}
+
+/// Why a Pod has failed as a whole: it stays so.
+fn failure(status: &PodStatus) -> Option<(String, String)> {
+    let reason = status.reason.clone().filter(|_| status.phase.as_deref() == Some("Failed"))?;
+    Some((reason, status.message.clone().unwrap_or_default()))
 }
 
 fn find<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
@@ -238,6 +268,20 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_pull_becomes_a_wait_for_the_next() {
+        let mut observation = Observation::default();
+        let start = Timestamp::UNIX_EPOCH;
+        assert_eq!(observation.back_off_at(), None);
+        observation.refuse(PULL_FAILED.to_owned(), "no such".to_owned(), start);
+        assert_eq!(observation.back_off_at(), Some(start + SignedDuration::from_secs(3)));
+        observation.back_off("i:1");
+        assert_eq!(observation.back_off_at(), None);
+        let message = "Back-off pulling image \"i:1\": ErrImagePull: no such".to_owned();
+        let retry = Some(start + SignedDuration::from_secs(10));
+        assert_eq!(observation.state, State::Waiting { reason: PULL_BACKOFF.to_owned(), message, retry });
+    }
+
+    #[test]
     fn a_container_that_is_found_again_is_as_ready_as_it_was() {
         let pod: Pod = serde_json::from_value(serde_json::json!({
             "spec": {"containers": [{"name": "c"}]},
@@ -252,6 +296,17 @@ mod tests {
         };
         assert_eq!(resumed(3), (3, true, true, true));
         assert_eq!(resumed(4), (4, false, true, false), "of this run the status does not tell yet");
+    }
+
+    #[test]
+    fn an_evicted_pod_stays_evicted() {
+        let pod = |phase: &str| -> Pod {
+            let status = serde_json::json!({"phase": phase, "reason": "Evicted", "message": "too much"});
+            serde_json::from_value(serde_json::json!({"spec": {"containers": []}, "status": status})).unwrap()
+        };
+        let failed = |phase: &str| Observed::from_pod(&pod(phase), Timestamp::UNIX_EPOCH).failed;
+        assert_eq!(failed("Failed"), Some(("Evicted".to_owned(), "too much".to_owned())));
+        assert_eq!(failed("Running"), None);
     }
 
     #[test]

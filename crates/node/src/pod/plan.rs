@@ -13,6 +13,8 @@ pub(crate) enum Action {
     Prepare,
     /// Start a container.
     Start(String),
+    /// Show a container as waiting for the next attempt to get its image.
+    BackOff(String),
     /// Tell a container to end.
     Stop(String),
     /// The Pod's time is over: fail it.
@@ -77,10 +79,17 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     }
     let ephemeral = if initialised(pod, observed) { ephemeral::containers(pod) } else { Vec::new() };
     for container in due(pod, observed).into_iter().chain(&ephemeral) {
-        match start_time(container, pod, &observed.container(&container.name)) {
-            Some(at) if at <= now => plan.actions.push(Action::Start(container.name.clone())),
-            Some(at) => plan.wake = Some(plan.wake.map_or(at, |wake| wake.min(at))),
-            None => {}
+        let observation = observed.container(&container.name);
+        let steps = [
+            (start_time(container, pod, &observation), Action::Start(container.name.clone())),
+            (observation.back_off_at(), Action::BackOff(container.name.clone())),
+        ];
+        for (at, action) in steps {
+            match at {
+                Some(at) if at <= now => plan.actions.push(action),
+                Some(at) => plan.wake = Some(plan.wake.map_or(at, |wake| wake.min(at))),
+                None => {}
+            }
         }
     }
     plan

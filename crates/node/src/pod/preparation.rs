@@ -17,6 +17,7 @@ impl Worker {
                 self.observed.prepared = true;
                 self.observed.obstacle = None;
                 self.retry = None;
+                self.watch_storage();
             }
             Err((reason, message)) => {
                 if self.observed.obstacle.as_deref() != Some(&message) {

@@ -3,7 +3,10 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::container::{Job, Refusal, Update};
+use super::container::{Job, Update};
+use super::observed::PULL_FAILED;
+use super::refusal::Refusal;
+use super::worker::Worker;
 use crate::image::{Image, ImageError, PullPolicy};
 
 /// Progress of an image is reported no more often than this.
@@ -44,13 +47,35 @@ impl Job {
                 Ok(image)
             }
             Err(error) => {
-                let reason = match &error {
-                    ImageError::Reference(_) => "InvalidImageName",
-                    ImageError::NotPresent(_) => "ErrImageNeverPull",
-                    _ => "ErrImagePull",
+                let message = error.to_string();
+                let (reason, event, told) = match &error {
+                    ImageError::Reference(_) => {
+                        let said = format!("Failed to apply default image tag \"{name}\": {message}");
+                        ("InvalidImageName", "InspectFailed", said)
+                    }
+                    ImageError::NotPresent(_) => ("ErrImageNeverPull", "ErrImageNeverPull", message.clone()),
+                    _ => (PULL_FAILED, "Failed", format!("Failed to pull image \"{name}\": {message}")),
                 };
-                Err(Refusal { reason, message: error.to_string() })
+                if reason == PULL_FAILED && !pulled {
+                    self.event("Pulling", format!("Pulling image \"{name}\""));
+                }
+                self.warn(event, told);
+                Err(Refusal { reason, message })
             }
         }
+    }
+}
+
+impl Worker {
+    /// Tells that a container waits for the next attempt to get its image.
+    pub(super) fn back_off(&mut self, name: &str) {
+        let Some(container) = self.container(name) else { return };
+        let Some(observation) = self.observed.containers.get_mut(name) else { return };
+        let image = container.image.unwrap_or_default();
+        observation.back_off(&image);
+        let field = format!("spec.containers{{{name}}}");
+        let events = &self.context.events;
+        events.normal(&*self.pod, Some(&field), "BackOff", format!("Back-off pulling image \"{image}\""));
+        events.warning(&*self.pod, Some(&field), "Failed", "Error: ImagePullBackOff".to_owned());
     }
 }

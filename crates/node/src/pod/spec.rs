@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
-use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, resolve};
+use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, make_beneath};
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
@@ -32,6 +32,8 @@ pub(crate) enum SpecError {
     Root,
     #[error("volumeMount {0:?} names no volume of the Pod")]
     Volume(String),
+    #[error("failed to prepare subPath for volumeMount \"{mount}\" of container \"{container}\": {path:?}: {source}")]
+    SubPath { mount: String, container: String, path: String, source: io::Error },
     #[error("{path}: {source}")]
     Io { path: String, source: io::Error },
 }
@@ -181,24 +183,22 @@ fn volume_mount(
         (None, Some(path)) => path.clone(),
         (None, None) => String::new(),
     };
-    let io_error = |path: &Path| {
-        let path = path.display().to_string();
-        move |source| SpecError::Io { path, source }
-    };
     let source = if sub.is_empty() {
-        place.clone()
+        Source::Bind(place.clone())
     } else {
-        // Links of the volume's content cannot lead out of it.
-        let inside = place.join(resolve(place, Path::new(&sub)).map_err(io_error(place))?);
-        if !inside.exists() {
-            fs::create_dir_all(&inside).map_err(io_error(&inside))?;
-        }
-        inside
+        let path = PathBuf::from(sub);
+        make_beneath(place, &path).map_err(|source| SpecError::SubPath {
+            mount: wanted.name.clone(),
+            container: from.container.name.clone(),
+            path: path.display().to_string(),
+            source,
+        })?;
+        Source::Beneath { volume: place.clone(), path }
     };
     let volumes = from.pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     let read_only = volumes.into_iter().any(|volume| volume.name == wanted.name && volume::is_read_only(volume));
     Ok(Mount {
-        source: Source::Bind(source),
+        source,
         target: PathBuf::from(&wanted.mount_path),
         read_only: read_only || wanted.read_only == Some(true),
     })

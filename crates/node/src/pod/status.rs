@@ -110,14 +110,17 @@ fn will_restart(pod: &Pod, container: &Container, observed: &Observed, ended: &E
 
 /// The text that goes with `CrashLoopBackOff`.
 pub(crate) fn crash_message(pod: &Pod, container: &Container, observation: &Observation) -> String {
-    format!(
-        "back-off {}s restarting failed container={} pod={}_{}({})",
-        observation.restart_delay().as_secs(),
-        container.name,
-        pod.name_any(),
-        pod.namespace().unwrap_or_default(),
-        pod.uid().unwrap_or_default()
-    )
+    let (delay, name) = (observation.restart_delay().as_secs(), &container.name);
+    format!("back-off {delay}s restarting failed container={name} pod={}", full_name(pod))
+}
+
+/// The event about a container that keeps on failing: the same text each time, so that it is counted.
+pub(crate) fn crash_event(pod: &Pod, container: &str) -> String {
+    format!("Back-off restarting failed container {container} in pod {}", full_name(pod))
+}
+
+fn full_name(pod: &Pod) -> String {
+    format!("{}_{}({})", pod.name_any(), pod.namespace().unwrap_or_default(), pod.uid().unwrap_or_default())
 }
 
 fn waiting(reason: &str, message: &str) -> ContainerState {

@@ -5,8 +5,9 @@ use std::path::Path;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::container::{Job, Refusal, Run};
+use super::container::{Job, Run};
 use super::prober::Before;
+use super::refusal::Refusal;
 use super::worker::Worker;
 use crate::sandbox::{self, Attachment, ContainerSpec, Input, Keep, Origin, Running};
 

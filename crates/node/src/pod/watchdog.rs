@@ -12,6 +12,8 @@ use crate::usage::{self, Usage};
 /// How often a container with a limit of memory is looked at, and how often one without.
 const LOOK_OFTEN: Duration = Duration::from_millis(250);
 const LOOK_SELDOM: Duration = Duration::from_secs(2);
+/// A container with so many processes may be about to have too many: it is looked at often.
+const PROCESSES_MANY: usize = 256;
 /// Processes that one container may have; a program that has lost control of itself has more.
 const PROCESSES_MAX: usize = 4096;
 
@@ -69,8 +71,12 @@ impl Watchdog {
     pub(crate) async fn excess(&mut self) -> Excess {
         loop {
             self.looks.tick().await;
-            if let Some(excess) = judge(usage::of(self.init), self.limit) {
+            let usage = usage::of(self.init);
+            if let Some(excess) = judge(usage, self.limit) {
                 return excess;
+            }
+            if usage.processes >= PROCESSES_MANY {
+                self.looks.reset_after(LOOK_OFTEN);
             }
         }
     }

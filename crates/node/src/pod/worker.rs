@@ -12,18 +12,20 @@ use kube::api::Api;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::container::Update;
 use super::downward::Addresses;
-use super::ephemeral;
 use super::observed::{Observed, State};
 use super::plan::{self, Action};
 use super::prober::Finding;
 use super::sources::{Names, Sources};
+use super::{ephemeral, eviction};
 use super::{status, writing};
 use crate::address::PodAddress;
 use crate::cache::Lease;
 use crate::context::Context;
+use crate::proxy::Departure;
 use crate::tree;
 use crate::volume::Tokens;
 
@@ -85,6 +87,8 @@ pub(crate) struct Worker {
     pods: watch::Receiver<Arc<Pod>>,
     gone: CancellationToken,
     stop: CancellationToken,
+    /// Held from the moment that the Pod is to end: Services pass it over. Given up before its address is.
+    departure: Option<Departure>,
     pub(super) address: Option<PodAddress>,
     pub(super) volumes: Arc<BTreeMap<String, PathBuf>>,
     pub(super) tokens: Tokens,
@@ -96,6 +100,8 @@ pub(crate) struct Worker {
     updates: mpsc::Receiver<(String, Update)>,
     /// Not before this time is something that failed tried again.
     pub(super) retry: Option<Timestamp>,
+    /// Looks at what the Pod stores.
+    pub(super) storage: Option<AbortOnDropHandle<()>>,
 }
 
 /// Whether the task goes on.
@@ -126,6 +132,7 @@ impl Worker {
             pods,
             gone: gone.clone(),
             stop,
+            departure: None,
             address,
             volumes: Arc::default(),
             tokens: Tokens::default(),
@@ -135,6 +142,7 @@ impl Worker {
             sender: update_sender,
             updates,
             retry: None,
+            storage: None,
         };
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -201,6 +209,7 @@ impl Worker {
         let now = Timestamp::now();
         let plan = plan::plan(&self.pod, &self.observed, now);
         let mut wake = [plan.wake, self.tokens.renewal()].into_iter().flatten().min();
+        self.depart();
         for action in plan.actions {
             match action {
                 Action::Prepare if self.retry.is_none_or(|retry| retry <= now) => {
@@ -209,6 +218,7 @@ impl Worker {
                 }
                 Action::Prepare => {}
                 Action::Start(name) => self.start(&name),
+                Action::BackOff(name) => self.back_off(&name),
                 Action::Stop(name) => self.stop_container(&name, self.grace()),
                 Action::Expire => {
                     let message = "Pod was active on the node longer than the specified deadline".to_owned();
@@ -230,12 +240,22 @@ impl Worker {
         (Flow::Continue, [wake, retry].into_iter().flatten().min())
     }
 
+    /// Before the first signal: Services give no new connections to a Pod that is to end.
+    fn depart(&mut self) {
+        let ends = self.pod.metadata.deletion_timestamp.is_some() || self.observed.failed.is_some();
+        if ends && self.departure.is_none() {
+            self.departure = self.address.as_ref().map(|address| self.context.leaving.enter(address.get()));
+        }
+    }
+
     /// How long the Pod's containers get to end.
     fn grace(&self) -> Duration {
         let wanted = self.pod.metadata.deletion_grace_period_seconds;
         let spec = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
         let seconds = wanted.or(spec).and_then(|seconds| u64::try_from(seconds).ok());
-        seconds.map_or(GRACE_DEFAULT, Duration::from_secs)
+        let grace = seconds.map_or(GRACE_DEFAULT, Duration::from_secs);
+        let evicted = self.observed.failed.as_ref().is_some_and(|(reason, _)| reason == eviction::EVICTED);
+        if evicted { grace.min(eviction::GRACE) } else { grace }
     }
 
     pub(super) fn addresses(&self) -> Option<Addresses> {
@@ -264,6 +284,9 @@ impl Worker {
 
     fn take(&mut self, name: &str, update: Update) {
         let now = Timestamp::now();
+        if let Update::Evicted(message) = update {
+            return self.evict(message);
+        }
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
         match update {
             Update::Progress(message) => observation.state = State::Starting { message },
@@ -274,8 +297,6 @@ impl Worker {
             }
             Update::Refused { reason, message } => {
                 self.tasks.remove(name);
-                let again = observation.refusals > 0 && reason == "ErrImagePull";
-                let reason = if again { "ImagePullBackOff" } else { reason };
                 observation.refuse(reason.to_owned(), message, now);
             }
             Update::Started { at, image_id } => {
@@ -289,6 +310,7 @@ impl Worker {
                 observation.end(ended);
                 self.report_crash(name);
             }
+            Update::Evicted(_) => {}
         }
     }
 
@@ -323,7 +345,7 @@ impl Worker {
             self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
         }
         if !observation.restart_delay().is_zero() && plan::restarts(&self.pod, &container, ended.code) {
-            let message = status::crash_message(&self.pod, &container, observation);
+            let message = status::crash_event(&self.pod, name);
             self.context.events.warning(&*self.pod, Some(&field), "BackOff", message);
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
+use super::leaving::Leaving;
 use super::routes::Route;
 use crate::low_port;
 
@@ -20,16 +21,17 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections until aborted; `route` may change meanwhile.
-pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Route>>) {
+pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Route>>, leaving: Leaving) {
     let next = Arc::new(AtomicUsize::new(0));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, client)) => {
-                let (route, next) = (Arc::clone(&route.borrow()), Arc::clone(&next));
+                let (route, next, leaving) = (Arc::clone(&route.borrow()), Arc::clone(&next), leaving.clone());
                 tokio::spawn(async move {
-                    carry(stream, client, &route, &next).await;
+                    let first = first(&route, client.ip(), &next);
+                    carry(stream, order(&route, first, &leaving)).await;
                     drop(place);
                 });
             }
@@ -41,18 +43,32 @@ pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Rout
     }
 }
 
-async fn carry(mut client_stream: TcpStream, client: SocketAddr, route: &Route, next: &AtomicUsize) {
-    let count = route.backends.len();
-    let first = if route.sticky { position(client.ip(), count) } else { next.fetch_add(1, Ordering::Relaxed) };
-    for attempt in 0..count {
-        let backend = route.backends[(first.wrapping_add(attempt)) % count];
+/// Hands a connection to the first endpoint that takes it. One that ends badly, or that nobody takes, is reset: an
+/// ordinary end would look like a complete answer.
+async fn carry(mut client: TcpStream, backends: Vec<SocketAddr>) {
+    for backend in backends {
         let connected = tokio::time::timeout(CONNECT_LIMIT, low_port::connect(backend)).await;
-        let Ok(Ok(mut backend_stream)) = connected else { continue };
-        let _ = (client_stream.set_nodelay(true), backend_stream.set_nodelay(true));
-        // Either side may end it at any time; that is no news.
-        let _ = tokio::io::copy_bidirectional(&mut client_stream, &mut backend_stream).await;
+        let Ok(Ok(mut server)) = connected else { continue };
+        let _ = (client.set_nodelay(true), server.set_nodelay(true));
+        if tokio::io::copy_bidirectional(&mut client, &mut server).await.is_err() {
+            let _ = (client.set_zero_linger(), server.set_zero_linger());
+        }
         return;
     }
+    let _ = client.set_zero_linger();
+}
+
+/// The endpoints in the order in which they are tried: those of Pods that end come last.
+fn order(route: &Route, first: usize, leaving: &Leaving) -> Vec<SocketAddr> {
+    let count = route.backends.len();
+    let turned = (0..count).map(|attempt| route.backends[first.wrapping_add(attempt) % count]);
+    let (last, mut order): (Vec<_>, Vec<_>) = turned.partition(|backend| leaving.has(backend.ip()));
+    order.extend(last);
+    order
+}
+
+fn first(route: &Route, client: IpAddr, next: &AtomicUsize) -> usize {
+    if route.sticky { position(client, route.backends.len()) } else { next.fetch_add(1, Ordering::Relaxed) }
 }
 
 /// The same client gets the same endpoint as long as the endpoints do not change.
@@ -93,8 +109,38 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_keep, route) = watch::channel(Arc::new(route));
-        tokio::spawn(serve(listener, route));
+        tokio::spawn(serve(listener, route, Leaving::default()));
         let answers = [ask(address).await, ask(address).await, ask(address).await, ask(address).await];
         assert_eq!(answers, ["a", "b", "b", "a"]);
+    }
+
+    #[test]
+    fn pods_that_end_are_tried_last() {
+        let backends = ["127.9.0.1:1", "127.9.0.2:1", "127.9.0.3:1"].map(|text| text.parse().unwrap()).to_vec();
+        let route = Route { service: Default::default(), backends, sticky: false };
+        let leaving = Leaving::default();
+        let _departure = leaving.enter("127.9.0.2".parse().unwrap());
+        let order: Vec<String> = order(&route, 1, &leaving).iter().map(ToString::to_string).collect();
+        assert_eq!(order, ["127.9.0.3:1", "127.9.0.1:1", "127.9.0.2:1"]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_cut_off_does_not_look_complete() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let backends = vec![server.local_addr().unwrap()];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let route = Route { service: Default::default(), backends, sticky: false };
+        let (_keep, route) = watch::channel(Arc::new(route));
+        tokio::spawn(serve(listener, route, Leaving::default()));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let (mut half, _) = server.accept().await.unwrap();
+        half.write_all(b"half").await.unwrap();
+        let mut text = [0; 4];
+        client.read_exact(&mut text).await.unwrap();
+        half.set_zero_linger().unwrap();
+        drop(half);
+        let end = client.read(&mut text).await.unwrap_err();
+        assert_eq!(end.kind(), std::io::ErrorKind::ConnectionReset);
     }
 }

@@ -2,10 +2,12 @@
 
 mod directory;
 mod forward;
+mod leaving;
 mod routes;
 mod watch;
 
 pub(crate) use directory::Directory;
+pub(crate) use leaving::{Departure, Leaving};
 #[cfg(test)]
 pub(crate) use routes::tests;
 pub(crate) use routes::{Key, World};

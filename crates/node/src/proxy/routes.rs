@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
 
 pub(crate) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -59,22 +59,24 @@ impl World {
         routes
     }
 
-    /// Ready endpoints of a Service's port.
+    /// Endpoints of a Service's port: the ready ones; while there is none, those that end but still serve.
     fn backends(&self, service: &Key, port: &str) -> Vec<SocketAddr> {
-        let mut backends = BTreeSet::new();
+        let (mut ready, mut serving) = (BTreeSet::new(), BTreeSet::new());
         for slice in self.slices_of(service) {
             let numbers = slice.ports.iter().flatten().filter(|p| p.name.as_deref().unwrap_or_default() == port);
             let numbers: Vec<u16> = numbers.filter_map(|p| u16::try_from(p.port?).ok()).collect();
-            let ready = slice
-                .endpoints
-                .iter()
-                .flatten()
-                .filter(|endpoint| endpoint.conditions.as_ref().and_then(|c| c.ready) != Some(false));
-            for address in ready.flat_map(|endpoint| &endpoint.addresses).filter_map(|address| address.parse().ok()) {
-                backends.extend(numbers.iter().map(|number| SocketAddr::new(address, *number)));
+            for endpoint in slice.endpoints.iter().flatten() {
+                let backends = match standing(endpoint) {
+                    Standing::Ready => &mut ready,
+                    Standing::Serving => &mut serving,
+                    Standing::Out => continue,
+                };
+                let addresses = endpoint.addresses.iter().filter_map(|address| address.parse().ok());
+                let sockets = addresses.flat_map(|ip| numbers.iter().map(move |number| SocketAddr::new(ip, *number)));
+                backends.extend(sockets);
             }
         }
-        backends.into_iter().collect()
+        if ready.is_empty() { serving } else { ready }.into_iter().collect()
     }
 
     /// The slices that belong to a Service.
@@ -83,6 +85,23 @@ impl World {
             slice.namespace().as_ref() == Some(namespace) && slice.labels().get(SERVICE_NAME_LABEL) == Some(name)
         };
         self.slices.values().filter(own)
+    }
+}
+
+/// What an endpoint is good for.
+enum Standing {
+    Ready,
+    /// It ends, and answers until then.
+    Serving,
+    Out,
+}
+
+fn standing(endpoint: &Endpoint) -> Standing {
+    let conditions = endpoint.conditions.clone().unwrap_or_default();
+    match (conditions.ready, conditions.serving, conditions.terminating) {
+        (None | Some(true), _, _) => Standing::Ready,
+        (_, Some(true), Some(true)) => Standing::Serving,
+        _ => Standing::Out,
     }
 }
 
@@ -126,6 +145,15 @@ pub(crate) mod tests {
     fn only_ready_endpoints_are_reached() {
         check(true, &["127.64.128.1:80", "127.64.128.2:80"]);
         check(false, &["127.64.128.1:80"]);
+    }
+
+    #[test]
+    fn the_last_endpoints_serve_while_they_end() {
+        let mut ending = slice(false);
+        ending["endpoints"][0]["conditions"] = json!({"ready": false, "serving": true, "terminating": true});
+        let routes = world(&[service()], &[ending]).routes(Ipv4Addr::LOCALHOST);
+        let backends: Vec<String> = routes.values().last().unwrap().backends.iter().map(ToString::to_string).collect();
+        assert_eq!(backends, ["127.64.128.1:80"]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Listeners {
         match bind(context, world, address, &service).await {
             Ok(listener) => {
                 let (route, receiver) = watch::channel(Arc::new(route));
-                let task = tokio::spawn(forward::serve(listener, receiver)).abort_handle();
+                let task = tokio::spawn(forward::serve(listener, receiver, context.leaving.clone())).abort_handle();
                 self.open.insert(address, Open { route, task });
             }
             // The API server itself listens there.

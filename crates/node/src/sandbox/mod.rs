@@ -6,6 +6,7 @@
 //!   closed: supervisor ends the container, or waits for the next node at a socket of its own and ends it then
 //! ```
 
+mod beneath;
 mod confine;
 mod exec;
 mod filter;
@@ -34,6 +35,7 @@ pub use spec::{
 pub use survivor::{attach, end_below};
 pub use terminal::{Size, Terminal, TerminalOutput};
 
+pub(crate) use beneath::make as make_beneath;
 pub(crate) use point::resolve;
 
 use std::io;

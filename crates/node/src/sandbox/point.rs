@@ -7,9 +7,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::beneath;
 use super::root::{RootError, Step, open_in_root};
 use super::spec::Source;
 
@@ -27,9 +28,15 @@ impl Kind {
     pub(crate) fn of(source: &Source) -> Self {
         match source {
             Source::Bind(path) if !path.is_dir() => Self::File,
-            Source::Bind(_) | Source::Memory(_) => Self::Directory,
+            Source::Beneath { volume, path } if !is_directory(volume, path) => Self::File,
+            Source::Bind(_) | Source::Beneath { .. } | Source::Memory(_) => Self::Directory,
         }
     }
+}
+
+fn is_directory(volume: &Path, path: &Path) -> bool {
+    let found = beneath::open(volume, path).and_then(|place| Ok(rustix::fs::fstat(place)?));
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
 }
 
 /// Creates `target` in the writable layer if the image does not have it.

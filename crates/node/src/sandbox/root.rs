@@ -9,6 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
+use super::beneath;
 use super::host;
 use super::point;
 use super::spec::{ContainerSpec, Mount, Root, Source};
@@ -160,22 +161,23 @@ fn devices(root: &OwnedFd) -> Result<(), RootError> {
 
 fn attach(root: &OwnedFd, mount: &Mount) -> Result<(), RootError> {
     let target = point::open(root, &mount.target, point::Kind::of(&mount.source))?;
-    match &mount.source {
-        Source::Bind(source) => {
-            let tree = open_tree(source)?;
-            if mount.read_only {
-                sys::mount_read_only(&tree, true).step(|| format!("make {} read-only", mount.target.display()))?;
-            }
-            move_to(&tree, &target)
+    let tree = match &mount.source {
+        Source::Bind(source) => open_tree(source)?,
+        Source::Beneath { volume, path } => {
+            beneath::open_tree(volume, path).step(|| format!("open {} in its volume", path.display()))?
         }
-        Source::Memory(size) => {
-            let options = size.map_or_else(|| "mode=0777".to_owned(), |size| format!("mode=0777,size={size}"));
-            let options = std::ffi::CString::new(options).expect("numbers have no NUL");
-            let path = descriptor_path(&target);
-            rustix::mount::mount("tmpfs", path, "tmpfs", MountFlags::empty(), Some(options.as_c_str()))
-        }
+        Source::Memory(size) => return memory(&target, *size).step(|| format!("mount {}", mount.target.display())),
+    };
+    if mount.read_only {
+        sys::mount_read_only(&tree, true).step(|| format!("make {} read-only", mount.target.display()))?;
     }
-    .step(|| format!("mount {}", mount.target.display()))
+    move_to(&tree, &target).step(|| format!("mount {}", mount.target.display()))
+}
+
+fn memory(target: &OwnedFd, size: Option<u64>) -> Result<(), Errno> {
+    let options = size.map_or_else(|| "mode=0777".to_owned(), |size| format!("mode=0777,size={size}"));
+    let options = std::ffi::CString::new(options).expect("numbers have no NUL");
+    rustix::mount::mount("tmpfs", descriptor_path(target), "tmpfs", MountFlags::empty(), Some(options.as_c_str()))
 }
 
 fn enter(root: &OwnedFd, read_only: bool) -> Result<(), RootError> {

@@ -128,6 +128,13 @@ pub struct Mount {
 pub enum Source {
     /// A file or directory of the host.
     Bind(PathBuf),
+    /// A file or directory inside of a volume, out of which links in it cannot lead.
+    Beneath {
+        /// The volume.
+        volume: PathBuf,
+        /// The path in it.
+        path: PathBuf,
+    },
     /// Fresh memory, with a size limit in bytes.
     Memory(Option<u64>),
 }

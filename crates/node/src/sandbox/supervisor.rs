@@ -254,6 +254,10 @@ impl Supervisor {
 
     fn kill(&self) {
         self.signal(libc::SIGKILL);
+        // A program in a container of others takes with it what it started in its own session; a container takes all.
+        if self.spec.is_none() && self.ended.is_none() {
+            sys::signal(-self.child.pid, libc::SIGKILL);
+        }
     }
 
     /// Once the child has ended its number may be another's.

@@ -82,7 +82,7 @@ impl Door {
         begin: impl FnOnce(Options, Remote) -> F + Send + 'static,
     ) -> Response<Body>
     where
-        F: Future<Output = ()> + Send,
+        F: Future<Output = ()> + Send + 'static,
     {
         let options = match Options::parse(request.uri().query().unwrap_or_default()) {
             Ok(options) => adjust(options),
@@ -90,7 +90,13 @@ impl Door {
         };
         self.open(request, handshake::command, move |connection, speech| async move {
             if let Some(remote) = remote(connection, speech, &options).await {
-                begin(options, remote).await;
+                let gone = remote.gone.clone();
+                let program = tokio::spawn(begin(options, remote));
+                // A program may outlive its client; the place of the client is free for the next.
+                tokio::select! {
+                    _ = program => {}
+                    () = gone.cancelled() => {}
+                }
             }
         })
     }

@@ -2,6 +2,7 @@
 
 mod atomic;
 mod payload;
+mod size;
 mod token;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use kube::{Api, Client, ResourceExt};
 use crate::pod::{Addresses, Sources};
 
 pub(crate) use payload::PayloadError;
+pub(crate) use size::size;
 pub(crate) use token::Tokens;
 
 /// Why a volume cannot be used yet.
