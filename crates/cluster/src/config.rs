@@ -71,6 +71,8 @@ pub struct ClusterConfig {
     pub pods_max: u32,
     /// How long Pods wait for the next start if this process is killed; zero ends them with it.
     pub survival: Duration,
+    /// Whether Pods are held to their limits by control groups, where this user has some.
+    pub cgroups: bool,
     /// Where requests are logged, if anywhere.
     pub audit: Option<AuditConfig>,
 }
@@ -97,6 +99,7 @@ impl Default for ClusterConfig {
             images: images_default(),
             pods_max: PODS_DEFAULT,
             survival: Duration::ZERO,
+            cgroups: true,
             clock: Clock::system(),
             audit: None,
         }

@@ -79,7 +79,9 @@ impl FakeNodes {
 /// Ends the containers that a killed cluster at `dir` left waiting for its next start; how many those were.
 pub fn end_survivors(dir: &Path) -> usize {
     let pods = std::fs::read_dir(dir.join("node").join("pods")).into_iter().flatten().flatten();
-    pods.map(|pod| windlass_node::sandbox::end_below(&pod.path())).sum()
+    let ended = pods.map(|pod| windlass_node::sandbox::end_below(&pod.path())).sum();
+    windlass_node::cgroup::clear(&dir.join("node"));
+    ended
 }
 
 /// What the node is told.
@@ -101,6 +103,7 @@ pub(crate) fn node_config(
         pod_range: node_range(range.pods()),
         service_range: node_range(range.services()),
         survival: config.survival,
+        cgroups: config.cgroups,
         pods_max: config.pods_max.min(PODS_MAX),
         cluster_domain: "cluster.local".to_owned(),
     }

@@ -33,6 +33,8 @@ async fn run() -> std::io::Result<()> {
         input: windlass_node::sandbox::Input::Nothing,
         keep: None,
         neighbour: None,
+        group: None,
+        nice: 0,
     };
     let mut running = launcher.container("example", &spec).await?;
     let (mut stdout, mut stderr) = running.take_output().expect("the output was not taken before");

@@ -62,6 +62,8 @@ pub struct NodeConfig {
     pub service_range: AddressRange,
     /// How long Pods wait for the next node if this one is killed; zero ends them with it.
     pub survival: Duration,
+    /// Whether limits are given to the kernel where this user may do that.
+    pub cgroups: bool,
     /// How many Pods it accepts.
     pub pods_max: u32,
     /// The DNS domain that names of Services end with, usually `cluster.local`.

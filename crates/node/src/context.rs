@@ -7,6 +7,7 @@ use kube::Resource;
 
 use crate::address::AddressPool;
 use crate::cache::Cache;
+use crate::cgroup::{Cgroups, Controller, Unavailable};
 use crate::config::NodeConfig;
 use crate::event::Recorder;
 use crate::image::ImageStore;
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) config: NodeConfig,
     pub(crate) capabilities: Capabilities,
     pub(crate) launcher: Launcher,
+    /// Groups that hold containers to their limits, or why there are none.
+    pub(crate) cgroups: Result<Cgroups, Unavailable>,
     pub(crate) images: ImageStore,
     pub(crate) events: Recorder,
     pub(crate) cache: Cache,
@@ -37,6 +40,17 @@ impl Context {
     /// The directory of a Pod: volumes, writable layers, generated files.
     pub(crate) fn pod_directory(&self, uid: &str) -> PathBuf {
         self.config.dir.join("pods").join(uid)
+    }
+
+    /// How containers are held to their limits, for people.
+    pub(crate) fn limits(&self) -> String {
+        match &self.cgroups {
+            Ok(cgroups) if cgroups.has(Controller::Cpu) && cgroups.has(Controller::Memory) => cgroups.describe(),
+            Ok(cgroups) => format!("{}; the rest as far as the node can see it", cgroups.describe()),
+            Err(why) => {
+                format!("memory and processes are watched by the node, limits of CPU only lower priorities: {why}")
+            }
+        }
     }
 
     /// The directory of a Pod's logs.

@@ -2,6 +2,7 @@
 
 mod address;
 mod cache;
+pub mod cgroup;
 mod config;
 mod context;
 mod event;

@@ -31,6 +31,14 @@ pub(crate) fn lowest() -> u16 {
     })
 }
 
+/// Where datagrams to an address go, as nobody refuses one: if this user may not have its port, nobody here can listen on it.
+pub(crate) fn datagram_target(address: SocketAddr) -> SocketAddr {
+    match stand_in(address.port()) {
+        Some(port) if address.ip().is_loopback() && address.port() < lowest() => SocketAddr::new(address.ip(), port),
+        _ => address,
+    }
+}
+
 /// Connects to an address, or to the port that stands in for its own.
 pub(crate) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     match (TcpStream::connect(address).await, stand_in(address.port())) {

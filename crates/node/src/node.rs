@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::address::AddressPool;
 use crate::cache::Cache;
+use crate::cgroup::{Cgroups, Unavailable};
 use crate::config::NodeConfig;
 use crate::context::Context;
 use crate::event::Recorder;
@@ -65,9 +66,11 @@ impl Node {
         let config = NodeConfig { dir, ..config };
         let launcher = Launcher::default();
         let capabilities = launcher.probe(&config.dir).await.map_err(NodeError::Probe)?;
+        let cgroups = if config.cgroups { Cgroups::begin(&config.dir) } else { Err(Unavailable::Unwanted) };
         let context = Context {
             capabilities,
             launcher,
+            cgroups,
             images: ImageStore::new(config.images.clone()),
             events: Recorder::start(config.client.clone(), config.name.clone()),
             cache: Cache::new(config.client.clone()),
@@ -99,20 +102,25 @@ impl Node {
     /// Only at the start: afterwards the node outlives every failure of the API server.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), NodeError> {
         let context = &self.context;
-        let node = registration::register(&context.config, context.capabilities).await.map_err(NodeError::Register)?;
+        let node = registration::register(context).await.map_err(NodeError::Register)?;
         for missing in context.capabilities.missing() {
             context.events.warning(&node, None, "KernelForbids", missing.to_owned());
+        }
+        if context.cgroups.is_err() {
+            context.events.normal(&node, None, "LimitsByNode", context.limits());
         }
         context.events.normal(&node, None, "Starting", format!("Node {} runs Pods", node.name_any()));
         if let Some(server) = names::begin(context, stop.clone()).await {
             let _ = context.name_server.set(server);
         }
         tokio::join!(
-            registration::keep_lease(&context.config, context.capabilities, node, stop.clone()),
+            registration::keep_lease(context, node, stop.clone()),
             proxy::run(Arc::clone(context), stop.clone()),
             Arc::clone(&self.stats).run(context.live.clone(), stop.clone()),
             self.pods.run(stop),
         );
+        let ending = Arc::clone(context);
+        let _ = tokio::task::spawn_blocking(move || ending.cgroups.as_ref().map(Cgroups::end).ok()).await;
         Ok(())
     }
 
@@ -178,5 +186,8 @@ pub(crate) fn sweep(context: &Context, alive: &HashSet<String>) {
         if let Err(error) = tree::remove(&path) {
             tracing::warn!(%error, path = %path.display(), "what a Pod left was not removed");
         }
+    }
+    if let Ok(cgroups) = &context.cgroups {
+        cgroups.sweep(alive);
     }
 }

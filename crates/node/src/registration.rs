@@ -16,24 +16,30 @@ use tokio_util::sync::CancellationToken;
 use windlass_schema::kubelet::architecture;
 
 use crate::config::NodeConfig;
+use crate::context::Context;
 use crate::sandbox::Capabilities;
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 const LEASE_SECONDS: i32 = 40;
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 const MANAGER: &str = "windlass-node";
+/// Says how containers are held to their limits.
+const LIMITS_ANNOTATION: &str = "windlass.dev/limits";
 /// The Kubernetes version whose behaviour this node follows.
 const KUBELET_VERSION: &str = "v1.36.3";
 
 /// Creates the Node object, or brings it up to date.
-pub(crate) async fn register(config: &NodeConfig, capabilities: Capabilities) -> kube::Result<Node> {
+pub(crate) async fn register(context: &Context) -> kube::Result<Node> {
+    let (config, capabilities) = (&context.config, context.capabilities);
     let nodes: Api<Node> = Api::all(config.client.clone());
-    let wanted = node(config);
+    let wanted = node(config, context.limits());
     let existing = match nodes.create(&PostParams::default(), &wanted).await {
         Ok(created) => created,
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let labels = serde_json::json!({ "metadata": { "labels": wanted.labels() } });
-            nodes.patch(&config.name, &PatchParams::default(), &Patch::Merge(labels)).await?
+            let meta = serde_json::json!({
+                "metadata": { "labels": wanted.labels(), "annotations": wanted.annotations() }
+            });
+            nodes.patch(&config.name, &PatchParams::default(), &Patch::Merge(meta)).await?
         }
         Err(error) => return Err(error),
     };
@@ -44,7 +50,8 @@ pub(crate) async fn register(config: &NodeConfig, capabilities: Capabilities) ->
 }
 
 /// Renews the lease until told to stop. A node that was taken for dead, as after the machine slept, says that it is not.
-pub(crate) async fn keep_lease(config: &NodeConfig, capabilities: Capabilities, node: Node, stop: CancellationToken) {
+pub(crate) async fn keep_lease(context: &Context, node: Node, stop: CancellationToken) {
+    let config = &context.config;
     let leases: Api<Lease> = Api::namespaced(config.client.clone(), LEASE_NAMESPACE);
     let nodes: Api<Node> = Api::all(config.client.clone());
     let mut ticks = tokio::time::interval(RENEW_EVERY);
@@ -59,7 +66,7 @@ pub(crate) async fn keep_lease(config: &NodeConfig, capabilities: Capabilities, 
         }
         let is_given_up =
             nodes.get_opt(&config.name).await.is_ok_and(|node| node.is_some_and(|node| is_unknown(&node)));
-        if is_given_up && let Err(error) = register(config, capabilities).await {
+        if is_given_up && let Err(error) = register(context).await {
             tracing::warn!(%error, "the status of this node was not written");
         }
     }
@@ -95,7 +102,7 @@ async fn renew(leases: &Api<Lease>, node: &Node) -> kube::Result<()> {
     Ok(())
 }
 
-fn node(config: &NodeConfig) -> Node {
+fn node(config: &NodeConfig, limits: String) -> Node {
     let arch = architecture();
     let labels = [
         ("kubernetes.io/hostname", config.name.as_str()),
@@ -108,6 +115,7 @@ fn node(config: &NodeConfig) -> Node {
         metadata: ObjectMeta {
             name: Some(config.name.clone()),
             labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+            annotations: Some([(LIMITS_ANNOTATION.to_owned(), limits)].into()),
             ..ObjectMeta::default()
         },
         spec: Some(NodeSpec {

@@ -1,7 +1,9 @@
-//! What the processes of a container use, as the kernel's table of processes tells it.
+//! What the processes of a container use, as its control group tells it or else the kernel's table of processes.
 
 use std::fs;
 use std::time::Duration;
+
+use crate::cgroup::Group;
 
 /// Ticks of the clock in which the kernel counts processor time; the same on every Linux.
 pub(crate) const TICKS_PER_SECOND: u64 = 100;
@@ -18,8 +20,13 @@ pub(crate) struct Usage {
     pub(crate) processes: usize,
 }
 
-/// What the container whose first process is `init` uses. Processes that end meanwhile count for nothing.
-pub(crate) fn of(init: i32) -> Usage {
+/// What the container whose first process is `init` uses.
+pub(crate) fn of(init: i32, group: Option<&Group>) -> Usage {
+    group.and_then(Group::usage).unwrap_or_else(|| of_processes(init))
+}
+
+/// The sum of what the processes use. Processes that end meanwhile count for nothing.
+fn of_processes(init: i32) -> Usage {
     let mut usage = Usage::default();
     let mut left = vec![init];
     while let Some(process) = left.pop() {
@@ -93,9 +100,9 @@ mod tests {
             .unwrap();
         // The line says that the grandchild is there.
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-        let usage = of(i32::try_from(child.id()).unwrap());
+        let usage = of_processes(i32::try_from(child.id()).unwrap());
         assert_eq!(usage.processes, 2);
-        assert!(of(own).processes >= 3 && of(own).memory > usage.memory);
+        assert!(of_processes(own).processes >= 3 && of_processes(own).memory > usage.memory);
         Command::new("pkill").args(["-P", &child.id().to_string()]).status().unwrap();
         child.wait().unwrap();
     }

@@ -3,26 +3,25 @@
 #![expect(clippy::unwrap_used, reason = "every function here is part of a test")]
 
 mod ground;
+mod victim;
 
-use std::path::Path;
-use std::process::{Child, Command};
 use std::time::Duration;
 
-use ground::{Test, config, create, on_cluster, processes, shell, unique, until, until_processes};
+use ground::{Test, create, on_cluster, processes, shell, unique, until, until_processes};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube::{Client, ResourceExt};
 use serde_json::json;
-use windlass_cluster::Cluster;
+use victim::{connect, spawn};
 
 const TESTS: &[Test] = &[
     ("a_pod_gets_its_environment_volumes_and_address", || Box::pin(surroundings())),
     ("services_and_pods_are_found_by_name", || Box::pin(names())),
     ("a_killed_program_is_started_again_and_counted", || Box::pin(killed_program())),
     ("a_finished_pod_says_how_it_ended", || Box::pin(finished())),
-    ("a_container_that_takes_more_memory_than_it_may_is_ended", || Box::pin(too_much_memory())),
+    ("datagrams_to_a_service_reach_its_pods", || Box::pin(datagrams())),
     ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
     ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
     ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
@@ -31,22 +30,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() {
-    windlass_node::sandbox_entry();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    if let [role, directory] = arguments.as_slice()
-        && role == "cluster"
-    {
-        return runtime.block_on(serve(directory));
-    }
-    ground::run_tests(&runtime, TESTS, &arguments);
-}
-
-/// The cluster that is killed.
-async fn serve(directory: &str) {
-    let mut cluster = Cluster::start(config(Path::new(directory))).await.unwrap();
-    let failure = cluster.failure().await;
-    panic!("{failure}");
+    victim::run(TESTS);
 }
 
 async fn surroundings() {
@@ -153,28 +137,6 @@ async fn finished() {
     .await;
 }
 
-async fn too_much_memory() {
-    on_cluster(async |client, _| {
-        let pods: Api<Pod> = Api::default_namespaced(client);
-        for (name, limit) in [("small", "32Mi"), ("large", "512Mi")] {
-            let script = r#"exec perl -e 'my $all = "x" x (100 << 20); $| = 1; print "has it\n"; sleep 1000'"#;
-            let mut pod = shell(name, script);
-            pod["spec"]["restartPolicy"] = json!("Never");
-            pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": limit}});
-            create(&pods, pod).await;
-        }
-        let ended = |status: &ContainerStatus| status.state.as_ref().and_then(|state| state.terminated.clone());
-        let pod = until(&pods, "small", |status| ended(status).is_some()).await;
-        let how = ended(&pod.status.unwrap().container_statuses.unwrap()[0]).unwrap();
-        assert_eq!((how.reason.as_deref(), how.exit_code), (Some("OOMKilled"), 137));
-        while pods.logs("large", &LogParams::default()).await.unwrap_or_default() != "has it\n" {
-            tokio::task::yield_now().await;
-        }
-        assert!(until(&pods, "large", |_| true).await.status.unwrap().phase.unwrap() == "Running");
-    })
-    .await;
-}
-
 fn waits_for(reason: &'static str) -> impl Fn(&ContainerStatus) -> bool {
     move |status| {
         let waiting = status.state.as_ref().and_then(|state| state.waiting.as_ref());
@@ -267,27 +229,6 @@ async fn kept_data() {
     .await;
 }
 
-fn spawn(directory: &Path) -> Child {
-    let program = std::env::current_exe().unwrap();
-    Command::new(program).arg("cluster").arg(directory).spawn().unwrap()
-}
-
-async fn connect(directory: &Path) -> Client {
-    let path = directory.join("kubeconfig");
-    loop {
-        let config = async {
-            let kubeconfig = kube::config::Kubeconfig::read_from(&path).ok()?;
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
-            let client = Client::try_from(config).ok()?;
-            client.apiserver_version().await.ok().map(|_| client)
-        };
-        if let Some(client) = config.await {
-            return client;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 async fn killed_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let mut cluster = spawn(directory.path());
@@ -311,4 +252,55 @@ async fn killed_cluster() {
     cluster.kill().unwrap();
     cluster.wait().unwrap();
     until_processes(&word, 0).await;
+    windlass_cluster::end_survivors(directory.path());
+}
+
+/// Answers datagrams with its own address and where they came from.
+const ECHO: &str = r#"exec perl -MSocket -e 'socket(S, PF_INET, SOCK_DGRAM, 0); bind(S, sockaddr_in(5300, INADDR_ANY)) or die $!;
+    while (my $from = recv(S, my $text, 1500, 0)) { send(S, "$ENV{NAME} $text", 0, $from) }'"#;
+
+/// Asks a Service three times from one socket until all are answered, then once each from ten others.
+const ASKER: &str = r#"exec perl -MSocket -MIO::Socket::INET -e '
+    sub one { my ($s, $text) = @_; for (1..50) { $s->send($text); my $r = ""; vec($r, fileno($s), 1) = 1;
+        if (select($r, undef, undef, 0.2)) { $s->recv(my $said, 1500); return $said if $said =~ / $text$/ } } die "no answer" }
+    sub open_one { IO::Socket::INET->new(Proto => "udp", PeerAddr => $ENV{TO}) or die $! }
+    my $s = open_one(); print join(",", map { one($s, $_) } 1..3), "\n";
+    my %seen = map { one(open_one(), "x") => 1 } 1..10; print join(",", sort keys %seen), "\n"'"#;
+
+async fn datagrams() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client.clone());
+        for name in ["a", "b"] {
+            let mut pod = shell(name, ECHO);
+            pod["metadata"]["labels"] = json!({"app": "echo"});
+            pod["spec"]["containers"][0]["env"] = json!([{"name": "NAME", "value": name}]);
+            create(&pods, pod).await;
+        }
+        for name in ["a", "b"] {
+            until(&pods, name, |status| status.ready).await;
+        }
+        let services: Api<Service> = Api::default_namespaced(client);
+        let service = json!({"metadata": {"name": "echo"}, "spec": {"type": "NodePort", "selector": {"app": "echo"},
+            "ports": [{"port": 53, "targetPort": 5300, "protocol": "UDP"}]}});
+        let service = services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+        let spec = service.spec.unwrap();
+        let node_port = spec.ports.unwrap()[0].node_port.unwrap();
+        let host = pods.get("a").await.unwrap().status.unwrap().host_ip.unwrap();
+        // As root both ports are what they say; otherwise calls of Pods are led to the one that stands in.
+        let fronts =
+            [("by-address", format!("{}:53", spec.cluster_ip.unwrap())), ("by-node", format!("{host}:{node_port}"))];
+        for (name, to) in fronts {
+            let mut pod = shell(name, ASKER);
+            pod["spec"]["restartPolicy"] = json!("OnFailure");
+            pod["spec"]["containers"][0]["env"] = json!([{"name": "TO", "value": to}]);
+            create(&pods, pod).await;
+            until(&pods, name, |status| status.state.as_ref().is_some_and(|state| state.terminated.is_some())).await;
+            let log = pods.logs(name, &LogParams::default()).await.unwrap();
+            let lines: Vec<&str> = log.lines().collect();
+            let one_flow = ["a 1,a 2,a 3", "b 1,b 2,b 3"];
+            assert!(lines.len() == 2 && one_flow.contains(&lines[0]), "a flow keeps its endpoint: {log}");
+            assert_eq!(lines[1], "a x,b x", "flows take turns: {log}");
+        }
+    })
+    .await;
 }

@@ -103,6 +103,8 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         input: Input::Nothing,
         keep: None,
         neighbour: None,
+        group: None,
+        nice: 0,
     }
 }
 
@@ -266,8 +268,14 @@ async fn exec() {
     let (running, init) = start(&spec).await;
     let command = ["sh", "-c", "test \"$(cat /proc/2/comm)\" = sleep"].map(str::to_owned).to_vec();
     let process = Process { argv: command, ..spec.process.clone() };
-    let mut exec =
-        ExecSpec { init, supervisor: running.supervisor(), process, address: spec.address, input: Input::Nothing };
+    let mut exec = ExecSpec {
+        init,
+        supervisor: running.supervisor(),
+        process,
+        address: spec.address,
+        input: Input::Nothing,
+        group: None,
+    };
     let result = async |exec: &ExecSpec| {
         let mut program = Launcher::default().exec("test", exec).await.unwrap();
         loop {

@@ -35,10 +35,22 @@ pub(crate) async fn run(target: &Target) -> Result<(), Failure> {
             format!("{memory:.0} MiB resident, {:.1} s of CPU so far", cpu_seconds(pid)),
         ]);
     }
+    rows.extend(limits(&connection.client).await?.map(|limits| vec!["limits".to_owned(), limits]));
     show!("{}", lay_out(&rows));
     let catalog = Catalog::of(&connection.client).await?;
     show!("\n{}", lay_out(&objects(&connection.client, &catalog).await?));
     Ok(())
+}
+
+/// How the node holds Pods to their limits, if there is one that runs any.
+async fn limits(client: &Client) -> Result<Option<String>, Failure> {
+    let nodes = request::get(client, "/api/v1/nodes", &[]).await?;
+    let mut said = nodes["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|node| node["metadata"]["annotations"]["windlass.dev/limits"].as_str());
+    Ok(said.next().map(str::to_owned))
 }
 
 /// Deployments and everything of operators' kinds, with what they say of themselves.

@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use super::bounds;
 use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
@@ -92,8 +93,11 @@ pub(crate) async fn run(mut job: Job) {
             job.tell(Update::Refused { reason: refusal.reason, message: refusal.message }).await;
         }
     }
-    let directory = job.directory();
-    let removed = tokio::task::spawn_blocking(move || tree::remove(&directory)).await;
+    let removed = tokio::task::spawn_blocking(move || {
+        job.unbound();
+        tree::remove(&job.directory())
+    });
+    let removed = removed.await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "the writable layer of a container was not removed");
     }
@@ -142,6 +146,7 @@ impl Job {
         let origin = Origin { image_id: image.id.clone(), stop_signal };
         let mut spec = self.spec(&image)?;
         spec.keep = self.keep(&spec, &origin);
+        self.bound(&mut spec)?;
         let label =
             format!("{}/{}/{}", self.pod.namespace().unwrap_or_default(), self.pod.name_any(), self.container.name);
         let container_error =
@@ -176,6 +181,7 @@ impl Job {
             process: spec.process.clone(),
             confined: spec.address,
             address: self.addresses.pod,
+            group: spec.group.clone(),
             container: self.container.clone(),
         };
         let uid = self.pod.uid().unwrap_or_default();
@@ -290,7 +296,7 @@ impl Run {
         let before = self.before.unwrap_or_default();
         let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
         let post_start = is_new.then(|| self.post_start(job)).flatten();
-        let mut watchdog = Watchdog::new(&job.container, self.inside.init);
+        let mut watchdog = Watchdog::new(&job.container, self.inside.init, self.inside.group.clone());
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
@@ -369,11 +375,7 @@ impl Run {
         let _ = tokio::time::timeout(OUTPUT_LINGER, self.output).await;
         self.console.close();
         let message = termination::message(&job.container, code, &job.directory(), &self.log);
-        let reason = match self.excess {
-            Some(excess) => excess.reason(),
-            None if code == 0 => "Completed",
-            None => "Error",
-        };
+        let reason = bounds::reason(code, self.excess, self.inside.group.as_ref());
         let ended = Ended { code, reason: reason.to_owned(), message, started: Some(self.started), finished };
         job.tell(Update::Ended(ended)).await;
     }

@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{grpc, unverified};
+use crate::cgroup::Group;
 use crate::low_port;
 use crate::sandbox::{self, ExecSpec, Input, Launcher, Output, Process, Report, Running};
 
@@ -37,6 +38,8 @@ pub(crate) struct Inside {
     pub(crate) confined: Option<Ipv4Addr>,
     /// Where its ports are.
     pub(crate) address: Ipv4Addr,
+    /// What holds it to its limits.
+    pub(crate) group: Option<Group>,
     pub(crate) container: Container,
 }
 
@@ -70,7 +73,8 @@ impl Inside {
     /// Describes a program to run in the container.
     pub(crate) fn exec_spec(&self, argv: &[String], input: Input) -> ExecSpec {
         let process = Process { argv: argv.to_vec(), ..self.process.clone() };
-        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input }
+        let group = self.group.clone();
+        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input, group }
     }
 
     /// Opens a connection to a port.

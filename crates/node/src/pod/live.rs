@@ -39,10 +39,9 @@ impl LiveContainers {
         self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Every container that runs: the uid of its Pod, its name, its first process.
-    pub(crate) fn all(&self) -> Vec<(String, String, i32)> {
-        let known = self.lock();
-        known.iter().map(|((uid, name), live)| (uid.clone(), name.clone(), live.inside.init)).collect()
+    /// Every container that runs, with the uid of its Pod and its name.
+    pub(crate) fn all(&self) -> Vec<((String, String), Arc<Live>)> {
+        self.lock().iter().map(|(key, live)| (key.clone(), Arc::clone(live))).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {

@@ -1,5 +1,6 @@
 //! Pods: what is to be done for one (decided as plain data), and the task that does it.
 
+mod bounds;
 mod console;
 mod container;
 mod environment;

@@ -79,6 +79,8 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         input: input(from.container),
         keep: None,
         neighbour: from.neighbour,
+        group: None,
+        nice: 0,
     })
 }
 

@@ -1,4 +1,5 @@
-//! Watches what a container uses and says when it is more than it may: memory by its own limit, processes by the node's.
+//! Watches what a container uses and says when it is more than it may: processes by the node's limit, memory by its own
+//! where no control group does.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Container;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::quantity;
+use crate::cgroup::{Controller, Group, Limits};
 use crate::usage::{self, Usage};
 
 /// How often a container with a limit of memory is looked at, and how often one without.
@@ -52,26 +53,26 @@ impl fmt::Display for Excess {
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     init: i32,
+    group: Option<Group>,
     limit: Option<u64>,
     looks: Interval,
 }
 
 impl Watchdog {
     /// Watches the container whose first process is `init`.
-    pub(crate) fn new(container: &Container, init: i32) -> Self {
-        let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
-        let limit = limits.and_then(|limits| limits.get("memory")).and_then(|limit| quantity::divided(&limit.0, "1"));
-        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+    pub(crate) fn new(container: &Container, init: i32, group: Option<Group>) -> Self {
+        let by_kernel = group.as_ref().is_some_and(|group| group.has(Controller::Memory));
+        let limit = Limits::of(container).memory.filter(|_| !by_kernel);
         let mut looks = tokio::time::interval(if limit.is_some() { LOOK_OFTEN } else { LOOK_SELDOM });
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { init, limit, looks }
+        Self { init, group, limit, looks }
     }
 
     /// Waits until the container uses too much. Safe to drop before it is done.
     pub(crate) async fn excess(&mut self) -> Excess {
         loop {
             self.looks.tick().await;
-            let usage = usage::of(self.init);
+            let usage = usage::of(self.init, self.group.as_ref());
             if let Some(excess) = judge(usage, self.limit) {
                 return excess;
             }

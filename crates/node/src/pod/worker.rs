@@ -371,7 +371,11 @@ impl Worker {
         }
         let directories =
             [self.context.pod_directory(&self.pod.uid().unwrap_or_default()), self.context.log_directory(&*self.pod)];
-        let remove = move || directories.iter().try_for_each(|directory| tree::remove(directory));
+        let (context, uid) = (Arc::clone(&self.context), self.pod.uid().unwrap_or_default());
+        let remove = move || {
+            let _ = context.cgroups.as_ref().map(|cgroups| cgroups.remove_pod(&uid));
+            directories.iter().try_for_each(|directory| tree::remove(directory))
+        };
         let removed = tokio::task::spawn_blocking(remove).await;
         if let Ok(Err(error)) = removed {
             tracing::warn!(%error, pod = self.pod.name_any(), "files of a Pod were not removed");

@@ -1,7 +1,6 @@
 //! Carries connections from the address of a Service to its endpoints.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::leaving::Leaving;
 use super::routes::Route;
+use super::turns;
 use crate::low_port;
 
 /// Connections that one address carries at once; more wait in the listener's queue.
@@ -30,8 +30,8 @@ pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Rout
             Ok((stream, client)) => {
                 let (route, next, leaving) = (Arc::clone(&route.borrow()), Arc::clone(&next), leaving.clone());
                 tokio::spawn(async move {
-                    let first = first(&route, client.ip(), &next);
-                    carry(stream, order(&route, first, &leaving)).await;
+                    let turn = next.fetch_add(1, Ordering::Relaxed);
+                    carry(stream, turns::order(&route, client.ip(), turn, &leaving)).await;
                     drop(place);
                 });
             }
@@ -56,26 +56,6 @@ async fn carry(mut client: TcpStream, backends: Vec<SocketAddr>) {
         return;
     }
     let _ = client.set_zero_linger();
-}
-
-/// The endpoints in the order in which they are tried: those of Pods that end come last.
-fn order(route: &Route, first: usize, leaving: &Leaving) -> Vec<SocketAddr> {
-    let count = route.backends.len();
-    let turned = (0..count).map(|attempt| route.backends[first.wrapping_add(attempt) % count]);
-    let (last, mut order): (Vec<_>, Vec<_>) = turned.partition(|backend| leaving.has(backend.ip()));
-    order.extend(last);
-    order
-}
-
-fn first(route: &Route, client: IpAddr, next: &AtomicUsize) -> usize {
-    if route.sticky { position(client, route.backends.len()) } else { next.fetch_add(1, Ordering::Relaxed) }
-}
-
-/// The same client gets the same endpoint as long as the endpoints do not change.
-fn position(client: IpAddr, count: usize) -> usize {
-    let mut hasher = DefaultHasher::new();
-    client.hash(&mut hasher);
-    (hasher.finish() % count.max(1) as u64) as usize
 }
 
 #[cfg(test)]
@@ -120,7 +100,8 @@ mod tests {
         let route = Route { service: Default::default(), backends, sticky: false };
         let leaving = Leaving::default();
         let _departure = leaving.enter("127.9.0.2".parse().unwrap());
-        let order: Vec<String> = order(&route, 1, &leaving).iter().map(ToString::to_string).collect();
+        let order: Vec<String> =
+            turns::order(&route, [127, 0, 0, 1].into(), 1, &leaving).iter().map(ToString::to_string).collect();
         assert_eq!(order, ["127.9.0.3:1", "127.9.0.1:1", "127.9.0.2:1"]);
     }
 

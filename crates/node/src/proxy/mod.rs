@@ -1,9 +1,12 @@
 //! Services: their addresses lead to ready endpoints, and Pods find them by name.
 
+mod datagrams;
 mod directory;
+mod door;
 mod forward;
 mod leaving;
 mod routes;
+mod turns;
 mod watch;
 
 pub(crate) use directory::Directory;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -11,15 +10,14 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::forward;
-use super::routes::{Key, Route, World, key};
+use super::door::{self, Door};
+use super::routes::{Front, Key, Route, World, key};
+use super::{datagrams, forward};
 use crate::context::Context;
-use crate::low_port;
 
 /// Serves all Services until told to stop.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -65,9 +63,9 @@ fn take<K: kube::Resource>(objects: &mut BTreeMap<Key, K>, event: Result<Event<K
 /// One listener per address.
 #[derive(Default)]
 struct Listeners {
-    open: HashMap<SocketAddrV4, Open>,
+    open: HashMap<Front, Open>,
     /// Addresses that could not be had, by the Service that wanted them: reported once.
-    refused: HashMap<SocketAddrV4, Key>,
+    refused: HashMap<Front, Key>,
 }
 
 struct Open {
@@ -84,70 +82,45 @@ impl Drop for Open {
 impl Listeners {
     async fn follow(&mut self, context: &Context, world: &World) {
         let routes = world.routes(context.config.api_host);
-        self.open.retain(|address, _| routes.contains_key(address));
-        self.refused.retain(|address, service| routes.get(address).is_some_and(|route| route.service == *service));
-        for (address, route) in routes {
-            if let Some(open) = self.open.get(&address) {
+        self.open.retain(|front, _| routes.contains_key(front));
+        self.refused.retain(|front, service| routes.get(front).is_some_and(|route| route.service == *service));
+        for (front, route) in routes {
+            if let Some(open) = self.open.get(&front) {
                 open.route.send_if_modified(|now| {
                     let changed = **now != route;
                     *now = Arc::new(route);
                     changed
                 });
-            } else if !self.refused.contains_key(&address) {
-                self.listen(context, world, address, route).await;
+            } else if !self.refused.contains_key(&front) {
+                self.listen(context, world, front, route).await;
             }
         }
     }
 
-    async fn listen(&mut self, context: &Context, world: &World, address: SocketAddrV4, route: Route) {
+    async fn listen(&mut self, context: &Context, world: &World, front: Front, route: Route) {
         let service = route.service.clone();
-        match bind(context, world, address, &service).await {
-            Ok(listener) => {
+        let object = world.services.get(&service);
+        match door::open(front).await {
+            Ok((door, stand_in)) => {
+                if let (Some(object), Some(other)) = (object, stand_in) {
+                    context.events.normal(object, None, "PortStandIn", door::explain_stand_in(front.1, other));
+                }
                 let (route, receiver) = watch::channel(Arc::new(route));
-                let task = tokio::spawn(forward::serve(listener, receiver, context.leaving.clone())).abort_handle();
-                self.open.insert(address, Open { route, task });
+                let leaving = context.leaving.clone();
+                let task = match door {
+                    Door::Stream(listener) => tokio::spawn(forward::serve(listener, receiver, leaving)),
+                    Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, receiver, leaving)),
+                };
+                self.open.insert(front, Open { route, task: task.abort_handle() });
             }
             // The API server itself listens there.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && route.backends.contains(&address.into()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && route.backends.contains(&front.1.into()) => {}
             Err(error) => {
-                if let Some(object) = world.services.get(&service) {
-                    context.events.warning(object, None, "ListenFailed", explain(address, &error));
+                if let Some(object) = object {
+                    context.events.warning(object, None, "ListenFailed", door::explain(front, &error));
                 }
-                self.refused.insert(address, service);
+                self.refused.insert(front, service);
             }
         }
-    }
-}
-
-/// Listens on an address; where its port needs a privilege, on the port that stands in for it.
-async fn bind(context: &Context, world: &World, address: SocketAddrV4, service: &Key) -> io::Result<TcpListener> {
-    let (denied, port) = match (TcpListener::bind(address).await, low_port::stand_in(address.port())) {
-        (Err(error), Some(port)) if error.kind() == io::ErrorKind::PermissionDenied => (error, port),
-        (result, _) => return result,
-    };
-    let other = SocketAddrV4::new(*address.ip(), port);
-    let listener = TcpListener::bind(other).await.map_err(|_| denied)?;
-    if let Some(object) = world.services.get(service) {
-        let message = format!(
-            "{address} is served at {other}: ports below 1024 need a privilege. Pods reach it at both; for programs \
-             outside of Pods allow it with `sysctl net.ipv4.ip_unprivileged_port_start={}` as root",
-            address.port()
-        );
-        context.events.normal(object, None, "PortStandIn", message);
-    }
-    Ok(listener)
-}
-
-fn explain(address: SocketAddrV4, error: &io::Error) -> String {
-    let port = address.port();
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => format!(
-            "{address} cannot be served: ports below 1024 need a privilege. Use a higher port, or allow it for everyone with \
-             `sysctl net.ipv4.ip_unprivileged_port_start={port}` as root"
-        ),
-        io::ErrorKind::AddrInUse => format!(
-            "{address} cannot be served: another program listens on port {port} (`ss -ltnp 'sport = :{port}'` shows it)"
-        ),
-        _ => format!("{address} cannot be served: {error}"),
     }
 }

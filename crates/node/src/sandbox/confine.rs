@@ -4,7 +4,7 @@
 //! program cannot change the address between check and use.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
@@ -229,11 +229,11 @@ fn is_datagram(socket: &OwnedFd) -> bool {
     rustix::net::sockopt::socket_type(socket) == Ok(SocketType::DGRAM)
 }
 
-/// Where datagrams to a loopback address go: if this user may not have its port, nobody here can listen on it.
+/// Where datagrams to a loopback address go.
 fn datagram_target(address: SocketAddrV4) -> SocketAddrV4 {
-    match low_port::stand_in(address.port()) {
-        Some(port) if address.port() < low_port::lowest() => SocketAddrV4::new(*address.ip(), port),
-        _ => address,
+    match low_port::datagram_target(address.into()) {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(_) => address,
     }
 }
 

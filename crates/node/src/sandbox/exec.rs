@@ -10,13 +10,19 @@ use super::namespace::{self, Neighbour};
 use super::process::{self, Standard, Terms};
 use super::spec::{ExecSpec, Report};
 use super::supervisor::Supervisor;
-use super::wire::Lines;
+use super::wire::{self, Lines};
+use crate::cgroup::Group;
 use crate::sys;
 
 /// Joins the container that the node names on `control` and runs the program to its end.
 pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let spec: ExecSpec = super::first_message(&mut control)?;
     let standard = Standard::of(spec.input, &mut control)?;
+    // Once in the container it cannot be seen where its group is.
+    let door = match spec.group.as_ref().map(Group::door).transpose() {
+        Ok(door) => door,
+        Err(error) => return control.send(&Report::Failed(format!("find its control group: {error}"))),
+    };
     let neighbour = Neighbour { init: spec.init, supervisor: spec.supervisor };
     let mapping = match namespace::join(neighbour, namespace::ALL) {
         Ok(mapping) => mapping,
@@ -31,7 +37,12 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Ok(None) => {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             drop((control, ours));
-            let terms = Terms { confine: spec.address.is_some(), mapping, standard };
+            if let Err(error) = door.iter().try_for_each(|door| door.let_in(0)) {
+                wire::send_failure(&theirs, &format!("enter its control group: {error}"));
+                sys::exit_now(1);
+            }
+            drop(door);
+            let terms = Terms { confine: spec.address.is_some(), mapping, standard, nice: 0 };
             process::become_program(&spec.process, terms, &theirs)
         }
         Err(error) => control.send(&Report::Failed(format!("fork: {error}"))),

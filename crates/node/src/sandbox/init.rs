@@ -31,7 +31,7 @@ pub(crate) fn run(spec: &ContainerSpec, standard: Standard, mut channel: UnixStr
     match sys::fork_into(0) {
         Err(error) => fail(&channel, &format!("fork: {error}")),
         Ok(None) => {
-            let terms = Terms { confine: spec.address.is_some(), mapping, standard };
+            let terms = Terms { confine: spec.address.is_some(), mapping, standard, nice: spec.nice };
             process::become_program(&spec.process, terms, &channel)
         }
         Ok(Some(program)) => {

@@ -14,6 +14,7 @@ use super::filter::Filter;
 use super::identity::Mapping;
 use super::spec::{Input, Process};
 use super::wire::{self, Lines};
+use crate::cgroup::PROCESSES_MAX;
 use crate::sys;
 
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -23,9 +24,6 @@ const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// namespace only.
 const CAPABILITIES_KEPT: [u32; 14] = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
 const CAPABILITY_MAX: u32 = 63;
-
-/// Processes and threads of one container.
-const PROCESSES_MAX: u64 = 16_384;
 
 /// Exit codes that shells use for a program that cannot be run.
 const EXIT_CANNOT_RUN: i32 = 126;
@@ -82,6 +80,8 @@ pub(crate) struct Terms {
     pub(crate) confine: bool,
     pub(crate) mapping: Mapping,
     pub(crate) standard: Standard,
+    /// By how much it gives way to others.
+    pub(crate) nice: u8,
 }
 
 /// Becomes the program; reports the failed step on `channel` and exits if it cannot.
@@ -102,8 +102,9 @@ pub(crate) fn become_program(process: &Process, terms: Terms, channel: &UnixStre
 }
 
 fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), (&'static str, io::Error)> {
-    let Terms { confine, mapping, standard } = terms;
+    let Terms { confine, mapping, standard, nice } = terms;
     let _ = rustix::process::setsid();
+    give_way(nice);
     rustix::process::umask(Mode::from_raw_mode(0o022));
     limit_processes();
     sys::cloexec_from(3);
@@ -148,6 +149,16 @@ fn limit_processes() {
     let limit = Rlimit { current: Some(hard), maximum: Some(hard) };
     // Without the limit the node still looks.
     let _ = rustix::process::setrlimit(Resource::Nproc, limit);
+}
+
+/// Lowers the priority of the program, and that of its session, which is what counts where the kernel shares the processors
+/// between sessions first.
+fn give_way(nice: u8) {
+    if nice > 0 {
+        // A priority is a courtesy: without it the program runs as well.
+        let _ = rustix::process::nice(i32::from(nice));
+        let _ = std::fs::write("/proc/self/autogroup", nice.to_string());
+    }
 }
 
 fn enter_directory(workdir: &Path) -> io::Result<()> {

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::namespace::Neighbour;
+use crate::cgroup::Group;
 
 /// One container, complete: nothing else is looked up inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,12 @@ pub struct ContainerSpec {
     pub keep: Option<Keep>,
     /// The container whose users and processes it shares; none for those of its own.
     pub neighbour: Option<Neighbour>,
+    /// The control group that holds it to its limits, where there are such groups.
+    #[serde(default)]
+    pub group: Option<Group>,
+    /// By how much its programs give way to others, where no group does that.
+    #[serde(default)]
+    pub nice: u8,
 }
 
 /// How a container lives on without a node.
@@ -152,6 +159,8 @@ pub struct ExecSpec {
     pub address: Option<Ipv4Addr>,
     /// As [`ContainerSpec::input`].
     pub input: Input,
+    /// As [`ContainerSpec::group`].
+    pub group: Option<Group>,
 }
 
 /// What the node asks of a running sandbox.

@@ -55,6 +55,9 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     };
     drop((theirs, standard));
     let _output = pipes.map(Pipes::keep).transpose()?;
+    if let Err(error) = spec.group.iter().try_for_each(|group| group.door()?.let_in(child.pid)) {
+        return control.send(&Report::Failed(format!("enter its control group: {error}")));
+    }
     let wanted = Mapping::wanted(&spec.root, &spec.process.user);
     match shared.map_or_else(|| identity::map(child.pid, &spec.process.user, wanted), Ok) {
         Ok(mapping) => (&ours).write_all(&[mapping.to_byte()])?,

@@ -16,6 +16,7 @@ use windlass_schema::kubelet::{
     ContainerStats, CpuStats, MemoryStats, NodeStats, PodReference, PodStats, Stats as Figures, Summary,
 };
 
+use crate::cgroup::Group;
 use crate::pod::LiveContainers;
 use crate::usage;
 use looks::{Look, Looks, Rate};
@@ -46,7 +47,11 @@ impl Stats {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let (stats, running) = (Arc::clone(&self), live.all());
+            let running = live.all().into_iter().map(|((uid, name), live)| {
+                let inside = &live.inside;
+                ((uid, name, inside.init), inside.group.clone())
+            });
+            let (stats, running) = (Arc::clone(&self), running.collect());
             // The figures are files, and a machine can have thousands of processes.
             if let Err(error) = tokio::task::spawn_blocking(move || stats.look(running)).await {
                 tracing::warn!(%error, "a look at the use of containers failed");
@@ -54,12 +59,12 @@ impl Stats {
         }
     }
 
-    fn look(&self, running: Vec<Run>) {
+    fn look(&self, running: Vec<(Run, Option<Group>)>) {
         let machine = machine::look();
         let looks: Vec<(Run, Look)> = running
             .into_iter()
-            .filter_map(|run| {
-                let usage = usage::of(run.2);
+            .filter_map(|(run, group)| {
+                let usage = usage::of(run.2, group.as_ref());
                 let look = Look { at: Instant::now(), cpu: usage.cpu, memory: usage.memory };
                 (usage.processes > 0).then_some((run, look))
             })
@@ -133,7 +138,7 @@ mod tests {
         let pod: Arc<Pod> =
             Arc::new(serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"}})).unwrap());
         let own = i32::try_from(std::process::id()).unwrap();
-        let run = |name: &str| ("u".to_owned(), name.to_owned(), own);
+        let run = |name: &str| (("u".to_owned(), name.to_owned(), own), None);
         let stats = Stats::default();
         let names = || {
             let pods = stats.summary("node", &[Arc::clone(&pod)]).pods;

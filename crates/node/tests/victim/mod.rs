@@ -1,0 +1,52 @@
+//! A cluster in a process of its own, which can be killed: the program of the tests, started with another word.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use kube::Client;
+use windlass_cluster::{Cluster, ClusterConfig};
+
+use crate::ground::{Test, config, run_tests};
+
+/// What a program of tests does; it is also the sandbox process and the cluster to kill.
+pub(crate) fn run(tests: &[Test]) {
+    windlass_node::sandbox_entry();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    if let [role, directory] = arguments.as_slice()
+        && role == "cluster"
+    {
+        return runtime.block_on(serve(config(Path::new(directory))));
+    }
+    run_tests(&runtime, tests, &arguments);
+}
+
+async fn serve(config: ClusterConfig) {
+    let mut cluster = Cluster::start(config).await.unwrap();
+    let failure = cluster.failure().await;
+    panic!("{failure}");
+}
+
+/// Starts a cluster in a process of its own.
+pub(crate) fn spawn(directory: &Path) -> Child {
+    let program = std::env::current_exe().unwrap();
+    Command::new(program).arg("cluster").arg(directory).spawn().unwrap()
+}
+
+/// A client of that cluster, once it answers.
+pub(crate) async fn connect(directory: &Path) -> Client {
+    let path = directory.join("kubeconfig");
+    loop {
+        let config = async {
+            let kubeconfig = kube::config::Kubeconfig::read_from(&path).ok()?;
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
+            let client = Client::try_from(config).ok()?;
+            client.apiserver_version().await.ok().map(|_| client)
+        };
+        if let Some(client) = config.await {
+            return client;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
