@@ -26,7 +26,7 @@ spec:
       - name: worker
         image: host
         volumeMounts: [{name: load, mountPath: /load}]
-        resources: {requests: {cpu: 20m, memory: 16Mi}}
+        resources: {requests: {cpu: 50m, memory: 16Mi}}
         command:
         - /bin/sh
         - -c
@@ -34,9 +34,9 @@ spec:
           while true; do
             if [ $(cat /load/level) = high ]; then
               i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done
-              sleep 0.1
+              sleep 0.05
             else
-              sleep 0.5
+              sleep 3
             fi
           done
 ---
