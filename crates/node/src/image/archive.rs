@@ -1,5 +1,6 @@
 //! Images from files that a person has: OCI layouts, OCI and Docker archives, plain directories.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ struct RunConfig {
     working_dir: String,
     user: String,
     stop_signal: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 impl From<RunConfig> for ImageConfig {
@@ -75,6 +77,7 @@ impl From<RunConfig> for ImageConfig {
             workdir: if run.working_dir.is_empty() { "/".to_owned() } else { run.working_dir },
             user: run.user,
             stop_signal: run.stop_signal,
+            labels: run.labels.unwrap_or_default(),
         }
     }
 }
