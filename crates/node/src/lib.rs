@@ -22,6 +22,7 @@ mod quantity;
 mod registration;
 pub mod sandbox;
 mod serve;
+mod stats;
 mod stream;
 mod sys;
 mod sysctl;

@@ -32,8 +32,7 @@ impl Pods {
 
     /// All Pods that are here.
     pub(crate) fn all(&self) -> Vec<Arc<Pod>> {
-        let workers = self.workers.lock().expect("the lock is never held across a panic");
-        workers.values().filter(|worker| !worker.is_finished()).map(WorkerHandle::pod).collect()
+        self.workers.lock().expect("the lock is never held across a panic").values().map(WorkerHandle::pod).collect()
     }
 
     /// The Pod of a name, if it is here.
