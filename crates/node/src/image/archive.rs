@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use windlass_schema::kubelet::architecture;
 
 use super::layer::{self, Budget};
 use super::store::{ImageConfig, ImageError, ImageStore, Record, doing};
@@ -169,8 +170,7 @@ fn oci(layout: &Path, path: PathBuf, depth: usize) -> Result<Option<Parts>, Imag
         let layers = found.layers.iter().map(|layer| blob(&layer.digest)).collect();
         return Ok(Some((blob(&config.digest), layers)));
     }
-    let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let fits = |d: &&Descriptor| d.platform.as_ref().is_none_or(|platform| platform.architecture == architecture);
+    let fits = |d: &&Descriptor| d.platform.as_ref().is_none_or(|platform| platform.architecture == architecture());
     match found.manifests.iter().find(fits) {
         Some(manifest) if depth < INDEX_DEPTH_MAX => oci(layout, blob(&manifest.digest), depth + 1),
         _ => Ok(None),
