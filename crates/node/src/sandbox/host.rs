@@ -11,9 +11,11 @@ use super::root::{Layers, RootError, Step, move_to, open_path, open_tree, overla
 use super::spec::ContainerSpec;
 use crate::sys;
 
-/// What a container may write below the directory that holds the node's own, and to a `/tmp` that cannot be a layer.
+/// What a container may write below the directory that holds the node's own.
 const MEMORY_LAYER: &CStr = c"mode=0755,size=256m";
-const MEMORY_TMP: &CStr = c"mode=1777,size=256m";
+/// Directories that are for what runs: where one cannot be a layer, a container gets its own, in memory. Others can then only
+/// be read. On most machines something is mounted below `/run`, and every Pod has its token there.
+const OWN: [(&str, &CStr); 2] = [("/tmp", c"mode=1777,size=256m"), ("/run", c"mode=0755,size=64m")];
 /// Directories that every container gets anew.
 const SYSTEM: [&str; 3] = ["proc", "sys", "dev"];
 
@@ -59,18 +61,18 @@ impl Host<'_> {
         if !has_mounts_below(&self.mounts, source) && layer(source, &upper, &work, target).is_ok() {
             return Ok(());
         }
-        if source == Path::new("/tmp") {
-            return self.fresh_tmp(target);
+        match OWN.iter().find(|(own, _)| source == Path::new(own)) {
+            Some((_, options)) => self.own(source, target, options),
+            None => bind_read_only(source, target),
         }
-        bind_read_only(source, target)
     }
 
-    /// A `/tmp` of its own; what the program itself needs of the host's is shown in it.
-    fn fresh_tmp(&self, target: &Path) -> Result<(), RootError> {
-        mount_memory(target, MEMORY_TMP)?;
-        let Ok(inside) = self.program.strip_prefix("/tmp") else { return Ok(()) };
+    /// A directory of the container's own; what the program itself needs of the host's is shown in it.
+    fn own(&self, source: &Path, target: &Path, options: &CStr) -> Result<(), RootError> {
+        mount_memory(target, options)?;
+        let Ok(inside) = self.program.strip_prefix(source) else { return Ok(()) };
         let Some(first) = inside.components().next() else { return Ok(()) };
-        let (source, place) = (Path::new("/tmp").join(first), target.join(first));
+        let (source, place) = (source.join(first), target.join(first));
         let made = if source.is_dir() { fs::create_dir(&place) } else { fs::write(&place, "") };
         made.step(|| format!("create {}", place.display()))?;
         bind_read_only(&source, &place)
