@@ -28,6 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         service_range: config.service_range,
         client_ca: None,
         front_proxy_ca: None,
+        serves_metrics: false,
     };
     bootstrap(&store, &settings, jiff::Timestamp::now()).await?;
     let api = Api::new(store.clone(), Auth::new(store), config);

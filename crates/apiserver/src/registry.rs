@@ -11,7 +11,7 @@ use std::{
 
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 use tokio::sync::watch;
-use windlass_schema::{Kind, builtin};
+use windlass_schema::{Kind, builtin, metrics};
 use windlass_store::Revision;
 
 use crate::crd::CustomKind;
@@ -94,8 +94,8 @@ struct Index {
 }
 
 impl Index {
-    fn new() -> Self {
-        let served: Vec<Served> = builtin().kinds().iter().cloned().map(Served::builtin).collect();
+    fn new(kinds: impl Iterator<Item = Arc<Kind>>) -> Self {
+        let served: Vec<Served> = kinds.map(Served::builtin).collect();
         let by =
             |key: fn(&Served) -> String| served.iter().enumerate().map(|(index, kind)| (key(kind), index)).collect();
         Self { by_resource: by(own_resource_key), by_kind: by(own_kind_key), served }
@@ -103,9 +103,9 @@ impl Index {
 }
 
 impl Catalog {
-    fn new() -> Self {
+    fn new(kinds: impl Iterator<Item = Arc<Kind>>) -> Self {
         Self {
-            builtin: Arc::new(Index::new()),
+            builtin: Arc::new(Index::new(kinds)),
             custom: RedBlackTreeMapSync::new_sync(),
             by_resource: HashTrieMapSync::new_sync(),
             by_kind: HashTrieMapSync::new_sync(),
@@ -179,7 +179,16 @@ impl Default for Registry {
 impl Registry {
     /// The built-in kinds.
     pub fn new() -> Self {
-        Self { catalog: RwLock::new(Arc::new(Catalog::new())), changes: watch::Sender::new(0) }
+        Self::of(builtin().kinds().iter().cloned())
+    }
+
+    /// The built-in kinds and those of `metrics.k8s.io`.
+    pub fn with_metrics() -> Self {
+        Self::of(builtin().kinds().iter().chain(metrics().kinds()).cloned())
+    }
+
+    fn of(kinds: impl Iterator<Item = Arc<Kind>>) -> Self {
+        Self { catalog: RwLock::new(Arc::new(Catalog::new(kinds))), changes: watch::Sender::new(0) }
     }
 
     /// What is served now; it does not change under its holder.

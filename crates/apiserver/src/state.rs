@@ -48,6 +48,8 @@ pub struct Config {
     pub aggregated_discovery: bool,
     /// The way to the agents of the nodes; without it there are no logs.
     pub node_proxy: Option<Arc<dyn NodeProxy>>,
+    /// Whether `metrics.k8s.io` is served from what nodes say.
+    pub serves_metrics: bool,
     /// Where the time comes from.
     pub clock: Clock,
     /// Where requests are logged, if anywhere.
@@ -65,6 +67,7 @@ impl Default for Config {
             plugins: Plugins::default(),
             aggregated_discovery: true,
             node_proxy: None,
+            serves_metrics: false,
             clock: Clock::system(),
             audit: None,
             front_proxy: None,
@@ -131,7 +134,7 @@ impl Api {
     }
 
     pub(crate) fn idle(store: Store, auth: Auth, config: Config) -> Self {
-        let registry = Arc::new(Registry::new());
+        let registry = Arc::new(if config.serves_metrics { Registry::with_metrics() } else { Registry::new() });
         let flows = Arc::new(Flows::new(&store.snapshot()));
         crd::restore(&store.snapshot(), &registry);
         let auth = Arc::new(auth.with_clock(config.clock.clone()));

@@ -302,6 +302,20 @@ pub(crate) enum ImageCommand {
         /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
         path: Option<PathBuf>,
     },
+    /// Build an image from a Dockerfile, without root and without a container engine.
+    Build {
+        /// The name that Pods use, such as `mine:1.0`.
+        name: String,
+        /// The folder whose files can be copied.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// The file with the instructions, if it is not `Dockerfile` or `Containerfile` in the folder.
+        #[arg(long, short)]
+        file: Option<PathBuf>,
+        /// A value for an ARG instruction.
+        #[arg(long = "build-arg", value_name = "NAME=VALUE", value_parser = pair)]
+        arguments: Vec<(String, String)>,
+    },
     /// Remove an image, and its files unless another name has the same.
     Rm {
         /// Its name, as `ls` shows it.
@@ -310,6 +324,11 @@ pub(crate) enum ImageCommand {
         #[arg(long)]
         force: bool,
     },
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
 }
 
 #[derive(Args)]

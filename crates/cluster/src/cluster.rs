@@ -58,7 +58,7 @@ impl Cluster {
         let mut place = Place::take(&config)?;
         let pki = place.pki()?;
         let store = place.store()?;
-        let door = Arc::new(NodeDoor::new(&config.node_name));
+        let door = Arc::new(NodeDoor::new(&config));
         let api = api(&config, &place, &pki, store, door.clone())?;
         let (failed, failures) = failures();
         let cluster = Cluster {
@@ -98,6 +98,7 @@ impl Cluster {
             service_range: self.api.config().service_range,
             client_ca: Some(self.pki.authority.clone()),
             front_proxy_ca: Some(self.pki.front_proxy_authority.clone()),
+            serves_metrics: self.api.config().serves_metrics,
         };
         bootstrap(self.api.store(), &first, config.clock.now()).await?;
         if let Some((kubeconfig, tls)) = place.serve(&self.api, &self.pki, &self.servers)? {
@@ -105,7 +106,7 @@ impl Cluster {
             self.kubeconfig = Some(kubeconfig);
         }
         self.api.system().health.set_bootstrapped();
-        self.start_controllers(config, place);
+        self.start_controllers(config, place, door);
         if config.profile == Profile::Node {
             self.start_node(config, place, door).await?;
         }
@@ -184,7 +185,7 @@ impl Cluster {
         self.servers.spawn("renewal of certificates", renewal.run(self.servers.token()));
     }
 
-    fn start_controllers(&self, config: &ClusterConfig, place: &Place) {
+    fn start_controllers(&self, config: &ClusterConfig, place: &Place, door: &NodeDoor) {
         let set = config.controllers();
         if set == Set::none() {
             return;
@@ -193,7 +194,8 @@ impl Cluster {
         let mut controllers = Controllers::new(client, set)
             .clock(config.clock.clone())
             .root_ca(self.pki.authority.clone())
-            .fake_nodes(config.fake_nodes);
+            .fake_nodes(config.fake_nodes)
+            .fake_usage(door.fake_usage());
         if let Some(directory) = &place.directory {
             let store = VolumeStore { directory: directory.volumes(), remove: windlass_node::tree::remove };
             controllers = controllers.volumes(store);
@@ -316,6 +318,7 @@ fn api(config: &ClusterConfig, place: &Place, pki: &Pki, store: Store, door: Arc
         service_range: AddressRange::new(network, bits),
         plugins: config.plugins(),
         node_proxy: Some(door),
+        serves_metrics: config.controllers().has(Name::HorizontalPodAutoscaler),
         clock: config.clock.clone(),
         audit: config.audit.as_ref().map(audit_log).transpose()?,
         front_proxy: Some(FrontProxy {

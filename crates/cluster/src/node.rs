@@ -1,26 +1,44 @@
 //! The node of the cluster, and the way of the API server to it.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use windlass_apiserver::{Body, NodeProxy, NodeProxyError};
+use windlass_clock::Clock;
+use windlass_controllers::FakeUsage;
 use windlass_node::{Node, NodeConfig};
+use windlass_schema::kubelet::SUMMARY_PATH;
 
 use crate::{ClusterConfig, LoopbackRange, PODS_MAX};
 
-/// The way to a node that is known only after the API server is there.
-#[derive(Default)]
+/// The way to a node that is known only after the API server is there, and to those that only seem to run Pods.
 pub(crate) struct NodeDoor {
     name: String,
     node: OnceLock<Arc<Node>>,
+    fakes: FakeNodes,
+}
+
+/// The nodes that only seem to run Pods: all that they answer is what those seem to use.
+struct FakeNodes {
+    count: usize,
+    usage: FakeUsage,
+    clock: Clock,
 }
 
 impl NodeDoor {
-    pub(crate) fn new(name: &str) -> Self {
-        NodeDoor { name: name.to_owned(), node: OnceLock::new() }
+    pub(crate) fn new(config: &ClusterConfig) -> Self {
+        let count = if config.controllers().has(windlass_controllers::Name::FakeNode) { config.fake_nodes } else { 0 };
+        let fakes = FakeNodes { count, usage: FakeUsage::default(), clock: config.clock.clone() };
+        NodeDoor { name: config.node_name.clone(), node: OnceLock::new(), fakes }
+    }
+
+    /// Where the nodes that only seem to run Pods say what those seem to use.
+    pub(crate) fn fake_usage(&self) -> FakeUsage {
+        self.fakes.usage.clone()
     }
 
     /// Lets requests through to `node`.
@@ -37,11 +55,24 @@ impl NodeProxy for NodeDoor {
         request: Request<Body>,
     ) -> BoxFuture<'a, Result<Response<Body>, NodeProxyError>> {
         Box::pin(async move {
+            if let Some(answer) = self.fakes.answer(node, request.uri().path()) {
+                return answer;
+            }
             let known = self.node.get().filter(|_| node == self.name);
             let agent = known.ok_or_else(|| NodeProxyError::UnknownNode(node.to_owned()))?;
             let response = agent.serve(request).await;
             Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
         })
+    }
+}
+
+impl FakeNodes {
+    /// Answers for one of them; `None` if it is another node, or asked for something else.
+    fn answer(&self, node: &str, path: &str) -> Option<Result<Response<Body>, NodeProxyError>> {
+        let summary = self.usage.summary(self.count, node, self.clock.now()).filter(|_| path == SUMMARY_PATH)?;
+        let text = serde_json::to_vec(&summary).map_err(|error| NodeProxyError::Failed(error.to_string()));
+        let body = |text: Vec<u8>| Full::from(text).map_err(|never: Infallible| match never {}).boxed_unsync();
+        Some(text.map(|text| Response::new(body(text))))
     }
 }
 

@@ -6,12 +6,14 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Clock, Manager, ManagerConfig, RunError};
 
+use crate::fake_node::FakeUsage;
 use crate::kinds::Kinds;
 use crate::set::{Name, Set};
 use crate::volume::VolumeStore;
 use crate::{
-    cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace, node_lifecycle, pod_gc,
-    quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret, volume,
+    autoscaler, cronjob, daemonset, deployment, disruption, endpoints, fake_node, garbage, job, namespace,
+    node_lifecycle, pod_gc, quota, replicaset, scheduler, service_account, statefulset, taint_eviction, token_secret,
+    volume,
 };
 
 /// Runs the controllers of `set` until `stop`.
@@ -29,13 +31,22 @@ pub struct Controllers {
     clock: Clock,
     root_ca: Option<String>,
     fake_nodes: usize,
+    fake_usage: FakeUsage,
     volumes: Option<VolumeStore>,
 }
 
 impl Controllers {
     /// The controllers of `set`, acting through `client`.
     pub fn new(client: Client, set: Set) -> Self {
-        Self { client, set, clock: Clock::system(), root_ca: None, fake_nodes: 1, volumes: None }
+        Self {
+            client,
+            set,
+            clock: Clock::system(),
+            root_ca: None,
+            fake_nodes: 1,
+            fake_usage: FakeUsage::default(),
+            volumes: None,
+        }
     }
 
     /// Takes the time from `clock`.
@@ -59,6 +70,13 @@ impl Controllers {
         self
     }
 
+    /// Lets `usage` tell what Pods seem to use that only seem to run.
+    #[must_use]
+    pub fn fake_usage(mut self, usage: FakeUsage) -> Self {
+        self.fake_usage = usage;
+        self
+    }
+
     /// Where persistent volumes are made; without one, they are objects only.
     #[must_use]
     pub fn volumes(mut self, store: VolumeStore) -> Self {
@@ -73,25 +91,31 @@ impl Controllers {
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let config = ManagerConfig { clock: self.clock.clone(), ..ManagerConfig::new("windlass-controllers") };
         let mut manager = Manager::new(self.client.clone(), config);
+        self.add_for_all_kinds(&mut manager);
         self.add_housekeeping(&mut manager);
         self.add_workloads(&mut manager);
         manager.run(stop).await
     }
 
+    /// Adds those that care for objects of any kind.
+    fn add_for_all_kinds(&self, manager: &mut Manager) {
+        type Add = fn(&mut Manager, &Kinds);
+        let table: [(Name, Add); 4] = [
+            (Name::GarbageCollector, garbage::add),
+            (Name::Namespace, namespace::add),
+            (Name::ResourceQuota, quota::add),
+            (Name::HorizontalPodAutoscaler, autoscaler::add),
+        ];
+        let wanted: Vec<Add> = table.into_iter().filter(|(name, _)| self.set.has(*name)).map(|(_, add)| add).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let kinds = Kinds::new(manager);
+        wanted.into_iter().for_each(|add| add(manager, &kinds));
+    }
+
     fn add_housekeeping(&self, manager: &mut Manager) {
         let has = |name| self.set.has(name);
-        if has(Name::GarbageCollector) || has(Name::Namespace) || has(Name::ResourceQuota) {
-            let kinds = Kinds::new(manager);
-            if has(Name::GarbageCollector) {
-                garbage::add(manager, &kinds);
-            }
-            if has(Name::Namespace) {
-                namespace::add(manager, &kinds);
-            }
-            if has(Name::ResourceQuota) {
-                quota::add(manager, &kinds);
-            }
-        }
         if has(Name::ServiceAccount) {
             service_account::add_accounts(manager);
         }
@@ -129,7 +153,7 @@ impl Controllers {
             volume::add(manager, self.volumes.clone());
         }
         if self.set.has(Name::FakeNode) {
-            fake_node::add(manager, self.fake_nodes);
+            fake_node::add(manager, self.fake_nodes, self.fake_usage.clone());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod actor;
 mod adoption;
+mod autoscaler;
 mod census;
 mod claim;
 mod controllers;
@@ -38,6 +39,6 @@ mod token_secret;
 mod volume;
 
 pub use controllers::{Controllers, run};
-pub use fake_node::NODES_MAX as FAKE_NODES_MAX;
+pub use fake_node::{FakeUsage, NODES_MAX as FAKE_NODES_MAX};
 pub use set::{Name, Set};
 pub use volume::VolumeStore;

@@ -37,6 +37,17 @@ impl Amount {
         Self(i128::from(units) * NANO)
     }
 
+    /// The amount in units of 10⁻⁹.
+    pub(crate) fn nanos(self) -> i128 {
+        self.0
+    }
+
+    /// The amount in thousandths, rounded up.
+    pub(crate) fn millis(self) -> i64 {
+        let millis = self.0.div_euclid(1_000_000) + i128::from(self.0.rem_euclid(1_000_000) != 0);
+        i64::try_from(millis).unwrap_or(if millis < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// Reads a quantity; fractions finer than 10⁻⁹ are rounded up. `None` if it is not one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();

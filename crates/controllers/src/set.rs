@@ -31,6 +31,8 @@ pub enum Name {
     Job,
     /// Makes the Jobs of CronJobs.
     CronJob,
+    /// Scales what HorizontalPodAutoscalers are for.
+    HorizontalPodAutoscaler,
     /// Says how many Pods of a PodDisruptionBudget may be evicted.
     Disruption,
     /// Keeps Endpoints and EndpointSlices of Services.
@@ -84,6 +86,7 @@ impl Set {
             Name::DaemonSet,
             Name::Job,
             Name::CronJob,
+            Name::HorizontalPodAutoscaler,
             Name::Disruption,
             Name::Endpoints,
             Name::Scheduler,

@@ -1,6 +1,8 @@
 //! The controllers against the real API server, within this process: what the world looks like in the end.
 #![expect(clippy::unwrap_used, reason = "what does not hold fails the test")]
 
+#[path = "world/autoscaling.rs"]
+mod autoscaling;
 #[path = "world/batch.rs"]
 mod batch;
 #[path = "world/deployments.rs"]
@@ -11,6 +13,8 @@ mod disruption;
 mod endpoints;
 #[path = "world/garbage.rs"]
 mod garbage;
+#[path = "world/metrics.rs"]
+mod metrics;
 #[path = "world/namespaces.rs"]
 mod namespaces;
 #[path = "world/nodes.rs"]

@@ -20,6 +20,7 @@ mod quantity;
 mod registration;
 pub mod sandbox;
 mod serve;
+mod stats;
 mod stream;
 mod sys;
 pub mod tree;

@@ -25,6 +25,7 @@ use crate::proxy::{self, Directory, Leaving};
 use crate::registration;
 use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
+use crate::stats::Stats;
 use crate::stream::{Destination, Door};
 use crate::tree;
 
@@ -52,6 +53,7 @@ pub struct Node {
     context: Arc<Context>,
     pods: Pods,
     door: Door,
+    stats: Arc<Stats>,
 }
 
 impl Node {
@@ -80,7 +82,7 @@ impl Node {
             config,
         };
         let context = Arc::new(context);
-        Ok(Self { pods: Pods::new(Arc::clone(&context)), context, door: Door::default() })
+        Ok(Self { pods: Pods::new(Arc::clone(&context)), context, door: Door::default(), stats: Arc::default() })
     }
 
     /// What the kernel lets this node do.
@@ -113,6 +115,7 @@ impl Node {
         tokio::join!(
             registration::keep_lease(context, node, stop.clone()),
             proxy::run(Arc::clone(context), stop.clone()),
+            Arc::clone(&self.stats).run(context.live.clone(), stop.clone()),
             self.pods.run(stop),
         );
         let ending = Arc::clone(context);
@@ -121,8 +124,8 @@ impl Node {
     }
 
     /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…`,
-    /// `/exec/{namespace}/{pod}/{container}?command=…&input=1&output=1&error=1&tty=1`, `/attach/…` and
-    /// `/portForward/{namespace}/{pod}`.
+    /// `/exec/{namespace}/{pod}/{container}?command=…&input=1&output=1&error=1&tty=1`, `/attach/…`,
+    /// `/portForward/{namespace}/{pod}` and `/stats/summary`.
     pub async fn serve<B>(&self, request: Request<B>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -139,6 +142,9 @@ impl Node {
             }
             ["portForward", namespace, pod] => {
                 return self.destination(namespace, pod).map_or_else(missing, |to| self.door.forward(request, to));
+            }
+            ["stats", "summary"] => {
+                return serve::json(&self.stats.summary(&self.context.config.name, &self.pods.all()));
             }
             _ => {}
         }

@@ -28,6 +28,11 @@ impl Pods {
         Self { context, workers: Arc::default() }
     }
 
+    /// All Pods that are here.
+    pub(crate) fn all(&self) -> Vec<Arc<Pod>> {
+        self.workers.lock().expect("the lock is never held across a panic").values().map(WorkerHandle::pod).collect()
+    }
+
     /// The Pod of a name, if it is here.
     pub(crate) fn find(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
         self.find_running(namespace, name).map(|(pod, _)| pod)

@@ -13,6 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use tokio_util::sync::CancellationToken;
+use windlass_schema::kubelet::architecture;
 
 use crate::config::NodeConfig;
 use crate::context::Context;
@@ -197,14 +198,6 @@ fn system_info() -> NodeSystemInfo {
         operating_system: "linux".to_owned(),
         os_image: pretty.trim_matches('"').to_owned(),
         ..NodeSystemInfo::default()
-    }
-}
-
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
     }
 }
 

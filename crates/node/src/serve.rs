@@ -128,6 +128,14 @@ pub(crate) fn empty() -> Body {
     Full::new(Bytes::new()).map_err(|never| match never {}).boxed_unsync()
 }
 
+/// A document.
+pub(crate) fn json(document: &impl serde::Serialize) -> Response<Body> {
+    let body = serde_json::to_vec(document).expect("a document is plain data");
+    let mut response = Response::new(Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync());
+    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+    response
+}
+
 /// A failure as clients of the API read it.
 pub(crate) fn failure(status: StatusCode, message: String) -> Response<Body> {
     let reason = match status {
@@ -143,11 +151,8 @@ pub(crate) fn failure(status: StatusCode, message: String) -> Response<Body> {
         code: Some(i32::from(status.as_u16())),
         ..Status::default()
     };
-    let body = serde_json::to_vec(&body).expect("a status is plain data");
-    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
-    let mut response = Response::new(body.boxed_unsync());
+    let mut response = json(&body);
     *response.status_mut() = status;
-    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     response
 }
 

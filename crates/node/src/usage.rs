@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cgroup::Group;
 
 /// Ticks of the clock in which the kernel counts processor time; the same on every Linux.
-const TICKS_PER_SECOND: u64 = 100;
+pub(crate) const TICKS_PER_SECOND: u64 = 100;
 /// A container with more processes than this is not counted to its end.
 const PROCESSES_MAX: usize = 100_000;
 

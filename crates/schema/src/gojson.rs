@@ -12,6 +12,7 @@ const APIEXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensio
 pub(crate) enum Leaf {
     Time,
     MicroTime,
+    Duration,
     Quantity,
     IntOrString,
     /// Any JSON.
@@ -30,6 +31,7 @@ pub(crate) fn leaf(name: &str) -> Option<Leaf> {
         _ => match name.strip_prefix(META).or_else(|| name.strip_prefix(APIEXTENSIONS))? {
             ".Time" => Leaf::Time,
             ".MicroTime" => Leaf::MicroTime,
+            ".Duration" => Leaf::Duration,
             ".FieldsV1" | ".JSON" => Leaf::Json,
             ".JSONSchemaPropsOrBool" => Leaf::SchemaOrBool,
             ".JSONSchemaPropsOrArray" => Leaf::SchemaOrList,
@@ -93,6 +95,7 @@ pub(crate) fn zero(r#type: Type) -> Value {
 
 fn zero_struct(known: &'static Struct) -> Value {
     match known.leaf {
+        Some(Leaf::Duration) => return "0s".into(),
         Some(Leaf::Quantity) => return "0".into(),
         Some(Leaf::IntOrString) => return 0.into(),
         Some(Leaf::SchemaOrBool) => return false.into(),

@@ -8,9 +8,11 @@ mod convert;
 mod defaulting;
 mod defaults;
 mod definition;
+pub mod duration;
 mod field;
 mod gojson;
 mod kind;
+pub mod kubelet;
 pub mod names;
 mod node;
 mod place;
@@ -35,7 +37,7 @@ pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};
 pub use rules::{validate_builtin, validate_builtin_status, validate_metadata, validate_webhook_client};
 pub use schema::Schema;
-pub use table::{Table, builtin};
+pub use table::{Table, builtin, metrics};
 
 /// The Kubernetes release that the tables were generated from.
 pub const KUBERNETES_VERSION: &str = "1.36.3";

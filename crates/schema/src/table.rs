@@ -7,11 +7,10 @@ use serde::Deserialize;
 use crate::{Kind, Schema, Subresource, definition, selectable};
 
 static KINDS: &str = include_str!("../data/kinds.json");
+static METRICS_KINDS: &str = include_str!("../data/metrics.json");
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let entries: Vec<Entry> = serde_json::from_str(KINDS).expect("the generated table of kinds is valid");
-    Table { kinds: entries.into_iter().map(|entry| Arc::new(entry.into())).collect() }
-});
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(KINDS));
+static METRICS: LazyLock<Table> = LazyLock::new(|| Table::read(METRICS_KINDS));
 
 /// Groups in one version where objects are stored in another: the group and the version that is not stored.
 const NOT_STORED: [(&str, &str); 2] = [("autoscaling", "v1"), ("events.k8s.io", "v1")];
@@ -23,6 +22,11 @@ pub fn builtin() -> &'static Table {
     &TABLE
 }
 
+/// The kinds of `metrics.k8s.io`, which not every cluster serves.
+pub fn metrics() -> &'static Table {
+    &METRICS
+}
+
 /// Kinds in the order in which discovery publishes them.
 #[derive(Debug)]
 pub struct Table {
@@ -30,6 +34,11 @@ pub struct Table {
 }
 
 impl Table {
+    fn read(text: &str) -> Self {
+        let entries: Vec<Entry> = serde_json::from_str(text).expect("the generated table of kinds is valid");
+        Self { kinds: entries.into_iter().map(|entry| Arc::new(entry.into())).collect() }
+    }
+
     /// All kinds: the core group first, in each group the preferred version first.
     pub fn kinds(&self) -> &[Arc<Kind>] {
         &self.kinds
@@ -48,7 +57,8 @@ impl Table {
     /// The name of the OpenAPI definition of any known kind: of resources, lists, options and subresources
     /// (`Scale`, `Eviction`, `TokenRequest`, `DeleteOptions`, `Status` …).
     pub fn definition_name(&self, group: &str, version: &str, kind: &str) -> Option<String> {
-        let member = self.kinds.iter().find(|known| known.version == version && known.group == group);
+        let mut members = self.kinds.iter().chain(metrics().kinds());
+        let member = members.find(|known| known.version == version && known.group == group);
         let package = member.and_then(|known| known.definition.rsplit_once('.')).map(|(package, _)| package);
         // The options of a delete belong to the group and version of what is deleted.
         let shared = kind == "DeleteOptions"
@@ -136,6 +146,10 @@ mod tests {
         check(("", "v1", "PodList"), "io.k8s.api.core.v1.PodList");
         check(("autoscaling", "v1", "Scale"), "io.k8s.api.autoscaling.v1.Scale");
         check(("authentication.k8s.io", "v1", "TokenRequest"), "io.k8s.api.authentication.v1.TokenRequest");
+        check(
+            ("metrics.k8s.io", "v1beta1", "PodMetricsList"),
+            "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetricsList",
+        );
         assert_eq!(builtin().definition_name("example.com", "v1", "Memcached"), None);
     }
 }

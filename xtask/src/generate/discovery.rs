@@ -17,24 +17,24 @@ pub(super) struct Kind {
     pub(super) version: String,
     pub(super) kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    list_kind: Option<String>,
-    plural: String,
-    singular: String,
+    pub(super) list_kind: Option<String>,
+    pub(super) plural: String,
+    pub(super) singular: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    short_names: Vec<String>,
+    pub(super) short_names: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    categories: Vec<String>,
-    namespaced: bool,
-    verbs: Vec<String>,
+    pub(super) categories: Vec<String>,
+    pub(super) namespaced: bool,
+    pub(super) verbs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    storage_version_hash: Option<String>,
-    definition: String,
+    pub(super) storage_version_hash: Option<String>,
+    pub(super) definition: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    subresources: Vec<Subresource>,
+    pub(super) subresources: Vec<Subresource>,
 }
 
 #[derive(Serialize)]
-struct Subresource {
+pub(super) struct Subresource {
     name: String,
     group: String,
     version: String,

@@ -5,6 +5,7 @@
 mod discovery;
 mod goldens;
 mod gotypes;
+mod metrics;
 mod openapi;
 mod source;
 mod structs;
@@ -46,11 +47,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 }
 
 fn outputs(source: &Source) -> anyhow::Result<Vec<Output>> {
-    let definitions = openapi::definitions(source)?;
+    let mut definitions = openapi::definitions(source)?;
+    definitions.extend(metrics::definitions());
     let kinds = discovery::kinds(source, &definitions)?;
     let structs = structs::lines(source, &definitions)?;
     Ok(vec![
         Output { path: "crates/schema/data/kinds.json", content: discovery::render(&kinds)?.into_bytes() },
+        Output { path: "crates/schema/data/metrics.json", content: metrics::kinds()?.into_bytes() },
         Output { path: "crates/schema/data/definitions.zst", content: compress(&openapi::render(&definitions)?)? },
         Output { path: "crates/schema/data/structs.zst", content: compress(&structs)? },
         Output { path: "crates/schema/tests/data/goldens.zst", content: compress(&goldens::bundle(source, &kinds)?)? },

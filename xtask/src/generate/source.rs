@@ -8,12 +8,13 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 
 /// The modules that hold the API definitions, with the versions of one Kubernetes release.
-const MODULES: [(&str, &str); 5] = [
+const MODULES: [(&str, &str); 6] = [
     ("k8s.io/kubernetes", "v1.36.3"),
     ("k8s.io/api", "v0.36.3"),
     ("k8s.io/apimachinery", "v0.36.3"),
     ("k8s.io/apiextensions-apiserver", "v0.36.3"),
     ("k8s.io/kube-aggregator", "v0.36.3"),
+    ("k8s.io/metrics", "v0.36.3"),
 ];
 
 /// Where each module lies on disk.

@@ -146,6 +146,9 @@ impl Admission {
         if self.plugins.has(Plugin::Priority) {
             priority::check_class(&self.store, review)?;
         }
+        if self.plugins.has(Plugin::PersistentVolumeClaimResize) {
+            storage::check_growth(&self.store, review)?;
+        }
         let registered = self.registered(review);
         self.policies.validate(&registered.validating_policies, review).await?;
         self.hooks.validate(&registered.validating, review).await

@@ -19,6 +19,8 @@ pub enum Plugin {
     RuntimeClass,
     /// Claims get the default storage class.
     DefaultStorageClass,
+    /// Claims grow only where their storage class allows it.
+    PersistentVolumeClaimResize,
     /// What a namespace may use in all. Quotas are in force once a controller has counted what is there.
     ResourceQuota,
     /// Volumes and claims go only when nobody uses them; needs the controllers that see to it.
@@ -39,6 +41,7 @@ impl std::str::FromStr for Plugin {
             "Priority" => Plugin::Priority,
             "RuntimeClass" => Plugin::RuntimeClass,
             "DefaultStorageClass" => Plugin::DefaultStorageClass,
+            "PersistentVolumeClaimResize" => Plugin::PersistentVolumeClaimResize,
             "ResourceQuota" => Plugin::ResourceQuota,
             "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
             "TaintNodesByCondition" => Plugin::TaintNodesByCondition,
@@ -66,6 +69,7 @@ impl Default for Plugins {
             Plugin::Priority,
             Plugin::RuntimeClass,
             Plugin::DefaultStorageClass,
+            Plugin::PersistentVolumeClaimResize,
             Plugin::ResourceQuota,
         ];
         Plugins(plugins.into())

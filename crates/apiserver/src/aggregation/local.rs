@@ -20,7 +20,7 @@ const FOLLOWED: &str = "true";
 /// The group that APIServices themselves are in, which is not told of.
 const OWN_GROUP: &str = "apiregistration.k8s.io";
 /// Which groups clients prefer, as upstream has it.
-const GROUP_PRIORITIES: [(&str, u32); 21] = [
+const GROUP_PRIORITIES: [(&str, u32); 22] = [
     ("", 18_000),
     ("apps", 17_800),
     ("events.k8s.io", 17_750),
@@ -42,6 +42,7 @@ const GROUP_PRIORITIES: [(&str, u32); 21] = [
     ("resource.k8s.io", 16_200),
     ("flowcontrol.apiserver.k8s.io", 16_100),
     ("internal.apiserver.k8s.io", 16_000),
+    ("metrics.k8s.io", 100),
 ];
 /// What groups of definitions have.
 const CUSTOM_PRIORITIES: (u32, u32) = (1_000, 100);
@@ -141,6 +142,7 @@ impl Served {
         let group = GROUP_PRIORITIES.iter().find(|(group, _)| *group == self.group);
         let version = match (self.group.as_str(), self.version.as_str()) {
             ("", _) => 1,
+            ("metrics.k8s.io", _) => 100,
             ("autoscaling", "v2") => 30,
             ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", "v1") => 21,
             (_, version) if version.contains("alpha") || version.contains("beta") => 9,

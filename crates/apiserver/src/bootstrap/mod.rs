@@ -29,6 +29,8 @@ pub struct Bootstrap {
     pub client_ca: Option<String>,
     /// The certificate of the authority that signs what this server shows to other servers, if there is one.
     pub front_proxy_ca: Option<String>,
+    /// Whether `metrics.k8s.io` is served, which people who may view a namespace may read.
+    pub serves_metrics: bool,
 }
 
 /// Creates what is missing and repairs what was damaged, in one commit; a cluster that has it all is not written to.
@@ -70,7 +72,8 @@ impl Wanted {
 
 fn writes(snapshot: &Snapshot, bootstrap: &Bootstrap, now: Timestamp) -> Vec<Write> {
     let (own, flows, now) = (objects::objects(bootstrap), flows::flows(), object::timestamp(now));
-    let wanted = own.iter().chain(policy::policy()).chain(&flows);
+    let metrics = policy::metrics().iter().filter(|_| bootstrap.serves_metrics);
+    let wanted = own.iter().chain(policy::policy()).chain(metrics).chain(&flows);
     let mut writes: Vec<Write> = wanted.filter_map(|wanted| write(snapshot, wanted, &now)).collect();
     writes.extend(aggregation::builtin_writes(snapshot));
     writes
@@ -107,6 +110,7 @@ mod tests {
             service_range: "127.64.64.0/18".parse().unwrap(),
             client_ca: Some("CA".to_owned()),
             front_proxy_ca: None,
+            serves_metrics: true,
         }
     }
 

@@ -9,17 +9,27 @@ use super::reconcile::{AUTO_UPDATE, complete_binding, complete_role};
 use crate::auth::rbac::{GROUP, Rule, aggregate};
 
 const TABLE: &str = include_str!("policy.txt");
+/// Who may read `metrics.k8s.io`, as servers of that group ship it.
+const METRICS: &str = "cluster-role system:aggregated-metrics-reader part-of:view part-of:edit part-of:admin
+  get,list,watch metrics.k8s.io nodes,pods
+";
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
 /// The roles and bindings; the table is read once per process.
 pub(super) fn policy() -> &'static [Wanted] {
-    static POLICY: LazyLock<Vec<Wanted>> = LazyLock::new(read);
+    static POLICY: LazyLock<Vec<Wanted>> = LazyLock::new(|| read(TABLE));
     &POLICY
 }
 
-fn read() -> Vec<Wanted> {
+/// The role of those who may read metrics.
+pub(super) fn metrics() -> &'static [Wanted] {
+    static POLICY: LazyLock<Vec<Wanted>> = LazyLock::new(|| read(METRICS));
+    &POLICY
+}
+
+fn read(table: &str) -> Vec<Wanted> {
     let mut objects: Vec<(String, Value)> = Vec::new();
-    for line in TABLE.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+    for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if !line.starts_with(' ') {
             objects.push(object(&words));

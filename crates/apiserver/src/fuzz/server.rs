@@ -39,6 +39,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         service_range: Config::default().service_range,
         client_ca: None,
         front_proxy_ca: None,
+        serves_metrics: false,
     };
     let now = jiff::Timestamp::now();
     runtime.block_on(bootstrap(&store, &settings, now)).expect("an empty store can be filled");

@@ -78,6 +78,8 @@ fn bound(live: &Value, binding: &Value, node: &str, now: &str) -> Result<Value, 
     let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
     let others = conditions.filter(|condition| condition["type"] != "PodScheduled").cloned();
     status["conditions"] = others.chain([condition]).collect();
+    // The place that was kept for it is its own now, or of no more use.
+    status.as_object_mut().expect("a status is a map").remove("nominatedNodeName");
     Ok(object)
 }
 
@@ -87,10 +89,11 @@ mod tests {
 
     #[test]
     fn a_pod_is_bound_once() {
-        let pod = json!({"metadata": {"name": "p", "uid": "1"}, "spec": {}, "status": {"conditions": [
+        let pod = json!({"metadata": {"name": "p", "uid": "1"}, "spec": {}, "status": {"nominatedNodeName": "n", "conditions": [
             {"type": "PodScheduled", "status": "False"}, {"type": "Ready", "status": "False"}]}});
         let once = bound(&pod, &json!({}), "n", "").unwrap();
         assert_eq!(once["spec"]["nodeName"], "n");
+        assert!(once["status"]["nominatedNodeName"].is_null());
         let conditions = once["status"]["conditions"].as_array().unwrap();
         assert_eq!(conditions.len(), 2);
         assert_eq!((&conditions[1]["type"], &conditions[1]["status"]), (&json!("PodScheduled"), &json!("True")));

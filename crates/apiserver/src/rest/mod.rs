@@ -15,6 +15,7 @@ mod get;
 mod input;
 mod list;
 mod log_options;
+mod metrics;
 mod names;
 mod node;
 mod options;

@@ -8,8 +8,8 @@ use futures::future::{BoxFuture, ready};
 use http::{HeaderMap, HeaderValue, Request, Response, header::WARNING};
 
 use super::{
-    binding, collection, create, delete, eviction, get, list, node, options::WriteOptions, patch, scale, scope::Scope,
-    token, update, watch,
+    binding, collection, create, delete, eviction, get, list, metrics, node, options::WriteOptions, patch, scale,
+    scope::Scope, token, update, watch,
 };
 use crate::{
     Api, ApiError,
@@ -108,6 +108,8 @@ fn dispatch(scope: &Arc<Scope>, request: Request<Body>) -> Answer<'_> {
     match verb {
         Verb::Get if is_component_status => Box::pin(component::get(scope)),
         Verb::List if is_component_status => Box::pin(component::list(scope)),
+        Verb::Get if metrics::is_metrics(&scope.kind) => Box::pin(metrics::get(scope)),
+        Verb::List if metrics::is_metrics(&scope.kind) => Box::pin(metrics::list(scope)),
         Verb::Get => Box::pin(get::get(scope)),
         Verb::List => Box::pin(list::list(scope)),
         Verb::Watch => Box::pin(watch::watch(scope)),

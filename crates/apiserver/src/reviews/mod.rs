@@ -77,6 +77,7 @@ mod tests {
             service_range: "127.64.64.0/18".parse().unwrap(),
             client_ca: None,
             front_proxy_ca: None,
+            serves_metrics: false,
         };
         bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();
         let pod = json!({

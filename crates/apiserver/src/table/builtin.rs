@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     cluster,
     column::{Column, columns},
-    network, pod, security, storage,
+    metrics, network, pod, security, storage,
     view::View,
     workloads,
 };
@@ -122,6 +122,8 @@ fn more(group: &str, resource: &str) -> Printer {
         }
         ("apiregistration.k8s.io", "apiservices") => ("Name Service Available Age", security::api_service),
         ("", "componentstatuses") => ("Name Status Message Error", cluster::component_status),
+        ("metrics.k8s.io", "pods") => ("Name cpu memory Window", metrics::pod),
+        ("metrics.k8s.io", "nodes") => ("Name cpu memory Window", metrics::node),
         (_, "scale") => ("Name Desired:integer Available:integer Age", cluster::scale),
         _ => return Printer { columns: columns("Name Created_At:date"), cells: name_and_creation, is_plain: true },
     };

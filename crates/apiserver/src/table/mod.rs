@@ -5,6 +5,7 @@ mod builtin;
 mod cluster;
 mod column;
 mod custom;
+mod metrics;
 mod network;
 mod pod;
 mod security;

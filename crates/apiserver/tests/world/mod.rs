@@ -54,6 +54,7 @@ impl World {
             service_range: Config::default().service_range,
             client_ca: None,
             front_proxy_ca: None,
+            serves_metrics: false,
         };
         bootstrap(&store, &settings, jiff::Timestamp::now()).await.unwrap();
         let api = Api::new(store.clone(), Auth::new(store.clone()), config);

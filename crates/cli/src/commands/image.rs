@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass_node::image::{Image, ImageError, ImageStore, PullPolicy, Removal};
+use windlass_node::image::{Build, Image, ImageError, ImageStore, PullPolicy, Removal};
 
 use crate::arguments::ImageCommand;
 use crate::failure::Failure;
@@ -19,6 +19,14 @@ pub(crate) async fn run(command: &ImageCommand) -> Result<(), Failure> {
         ImageCommand::Ls => list(&store),
         ImageCommand::Add { name, path } => {
             let image = add(&store, name, path.as_deref()).await.map_err(|error| Failure::new(error.to_string()))?;
+            show!("image {name} is there: {}\n", image.id);
+            Ok(())
+        }
+        ImageCommand::Build { name, folder, file, arguments } => {
+            let (context, file) = (folder.clone(), file.clone());
+            let build = Build { name: name.clone(), context, file, arguments: arguments.iter().cloned().collect() };
+            let built = store.build(&build, &|step| eprintln!("{step}")).await;
+            let image = built.map_err(|error| Failure::new(error.to_string()))?;
             show!("image {name} is there: {}\n", image.id);
             Ok(())
         }

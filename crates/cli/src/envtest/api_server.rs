@@ -64,6 +64,7 @@ async fn serve(settings: &Settings) -> Result<(), Failure> {
         service_range: settings.services,
         client_ca: authority.clone(),
         front_proxy_ca: None,
+        serves_metrics: false,
     };
     bootstrap(&store, &first, jiff::Timestamp::now())
         .await

@@ -9,6 +9,7 @@ mod registration;
 mod rule;
 mod script;
 mod status;
+mod usage;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use heartbeat::Heartbeat;
 use registration::Registration;
 
 pub use fleet::NODES_MAX;
+pub use usage::FakeUsage;
 
 /// The name of the nodes' writes and events.
 const ACTOR: &str = "fake-node";
@@ -34,11 +36,11 @@ const ACTOR: &str = "fake-node";
 /// How many Pods are looked at together.
 const WORKERS: usize = 8;
 
-/// Adds `count` nodes to the manager.
-pub(crate) fn add(manager: &mut Manager, count: usize) {
+/// Adds `count` nodes to the manager, which tell `usage` of their Pods.
+pub(crate) fn add(manager: &mut Manager, count: usize, usage: FakeUsage) {
     let fleet = Fleet::new(count);
     let nodes = manager.informers().all::<Node>();
-    add_pods(manager, fleet, &nodes);
+    add_pods(manager, fleet, &nodes, usage);
     let registration = Registration { actor: Actor::new(manager, ACTOR), nodes: nodes.clone() };
     let registration = Controller::keyed(manager, "fake-node-registration", registration);
     fleet.names().for_each(|name| registration.queue().add(name, Priority::Normal));
@@ -48,7 +50,7 @@ pub(crate) fn add(manager: &mut Manager, count: usize) {
     manager.add(heart.on(&nodes, move |change| ours(fleet, change).filter(|_| came_up(change))));
 }
 
-fn add_pods(manager: &mut Manager, fleet: Fleet, nodes: &Informer<Node>) {
+fn add_pods(manager: &mut Manager, fleet: Fleet, nodes: &Informer<Node>, usage: FakeUsage) {
     let pods = manager.informers().all::<Pod>();
     let addresses = Arc::new(Addresses::default());
     let process = Pods {
@@ -63,6 +65,7 @@ fn add_pods(manager: &mut Manager, fleet: Fleet, nodes: &Informer<Node>) {
         .workers(WORKERS)
         .on(&pods, move |change| {
             addresses.observe(change);
+            usage.observe(change);
             change.new.iter().filter(|pod| pods::node(pod).is_some()).map(|_| change.key()).collect::<Vec<_>>()
         })
         .on(nodes, move |change| if came_up(change) { on_node(&stuck, &change.key().name) } else { vec![] });

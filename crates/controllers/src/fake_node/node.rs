@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use windlass_schema::kubelet::architecture;
 
 use super::fleet;
 
@@ -64,14 +65,6 @@ fn condition(type_: &str, status: &str, reason: &str, now: Timestamp) -> NodeCon
         message: Some("this node runs no processes".to_owned()),
         last_heartbeat_time: Some(Time(now)),
         last_transition_time: Some(Time(now)),
-    }
-}
-
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
     }
 }
 

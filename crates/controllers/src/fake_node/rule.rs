@@ -5,7 +5,9 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt;
 
 use super::script;
+use super::usage::Usage;
 use crate::owners;
+use crate::quantity::Amount;
 
 /// What the annotations begin with. `….NAME` at their end makes one hold for the container NAME only.
 const PREFIX: &str = "windlass.dev/fake-";
@@ -41,6 +43,8 @@ pub(super) struct Rule {
     pub(super) end: Option<End>,
     /// Why it never starts.
     pub(super) waiting: Option<String>,
+    /// What it uses; `None` if nobody can tell.
+    pub(super) usage: Option<Usage>,
 }
 
 /// The end of a program.
@@ -78,7 +82,23 @@ pub(super) fn of(pod: &Pod, container: &Container) -> Result<Rule, RuleError> {
     };
     let waiting = annotation(pod, container, "waiting").map(|(_, reason)| reason.to_owned());
     let waiting = waiting.or_else(|| is_absent(container).then(|| "ImagePullBackOff".to_owned()));
-    Ok(Rule { start: seconds("start-seconds")?.unwrap_or_default(), ready, end, waiting })
+    let usage = usage(pod, container)?;
+    Ok(Rule { start: seconds("start-seconds")?.unwrap_or_default(), ready, end, waiting, usage })
+}
+
+/// What the container is said to use, which is nothing unless something is said; `none` makes it unknown.
+fn usage(pod: &Pod, container: &Container) -> Result<Option<Usage>, RuleError> {
+    let mut amounts = [Amount::default(); 2];
+    for (word, amount) in ["cpu", "memory"].into_iter().zip(&mut amounts) {
+        let Some((key, value)) = annotation(pod, container, word) else { continue };
+        if value == "none" {
+            return Ok(None);
+        }
+        let wanted = "a quantity, or none";
+        *amount = Amount::parse(value).ok_or_else(|| RuleError { key, value: value.to_owned(), wanted })?;
+    }
+    let [cpu, memory] = amounts;
+    Ok(Some(Usage { cpu, memory }))
 }
 
 /// How long a Pod takes to stop.
@@ -193,6 +213,10 @@ mod tests {
         assert_eq!(with("windlass.dev/fake-waiting", "ErrImagePull").unwrap().waiting.as_deref(), Some("ErrImagePull"));
         let absent = rule(&pod("Job", "Never", json!({}), json!({"image": "foo:non-existent"}))).unwrap();
         assert_eq!(absent.waiting.as_deref(), Some("ImagePullBackOff"));
+        let usage = with("windlass.dev/fake-cpu", "250m").unwrap().usage.unwrap();
+        assert_eq!((usage.cpu, usage.memory), (Amount::parse("0.25").unwrap(), Amount::default()));
+        assert_eq!(with("windlass.dev/fake-memory", "none").unwrap().usage, None);
+        assert!(with("windlass.dev/fake-cpu", "much").is_err());
         let error = with("windlass.dev/fake-run-seconds", "-1").unwrap_err().to_string();
         assert_eq!(error, "annotation windlass.dev/fake-run-seconds is \"-1\"; it takes a number of seconds");
     }

@@ -14,6 +14,7 @@ use super::preempt::Preemption;
 use super::spread::Spread;
 use super::storage::Need;
 use super::terms::NamespaceLabels;
+use super::worth::Worth;
 use super::{affinity, neighbours, spread, taints};
 use crate::pods;
 
@@ -91,7 +92,10 @@ impl<'a> Board<'a> {
             }
             reasons.into_iter().for_each(|refusal| *refusals.entry(refusal.text).or_default() += 1);
         }
-        let best = admitted.iter().min_by_key(|(node, load)| (-trial.liking(node), load.pods(), node.name_any()));
+        let worth = Worth::of(spec, &trial.footprint, &self.nodes);
+        let best = admitted
+            .iter()
+            .min_by_key(|(node, load)| (-trial.liking(node), -worth.points(node, load), load.pods(), node.name_any()));
         if let Some((node, _)) = best {
             return Decision::Bind(node.name_any());
         }

@@ -28,6 +28,11 @@ impl Footprint {
     pub(crate) fn of(spec: &PodSpec) -> Self {
         Self { requests: requests(spec), ports: host_ports(spec) }
     }
+
+    /// How much it asks for of a resource.
+    pub(crate) fn requested(&self, resource: &str) -> Amount {
+        self.requests.get(resource).copied().unwrap_or_default()
+    }
 }
 
 /// What the Pods that are on a node take together.
@@ -81,9 +86,14 @@ impl Load {
         reasons
     }
 
+    /// How much of a resource is asked for.
+    pub(crate) fn requested(&self, resource: &str) -> Amount {
+        self.requests.get(resource).copied().unwrap_or_default()
+    }
+
     /// How many Pods there are, to spread them.
     pub(crate) fn pods(&self) -> Amount {
-        self.requests.get("pods").copied().unwrap_or_default()
+        self.requested("pods")
     }
 }
 

@@ -101,6 +101,17 @@ impl Loads {
         self.nominated.insert(uid(pod), Nominee { node: node.to_owned(), priority: priority(pod), footprint });
     }
 
+    /// Keeps no room for the Pod any longer.
+    pub(crate) fn dismiss(&mut self, pod: &Pod) {
+        self.nominated.remove(&uid(pod));
+    }
+
+    /// Keeps no room on the node any longer for those less important than `pod`; their UIDs.
+    pub(crate) fn supplant(&mut self, pod: &Pod, node: &str) -> Vec<String> {
+        let least = priority(pod);
+        self.nominated.extract_if(.., |_, it| it.node == node && it.priority < least).map(|(uid, _)| uid).collect()
+    }
+
     fn renominate(&mut self, pod: &Pod) {
         let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
         if let Some(node) = nominated.filter(|node| !node.is_empty() && pods::is_active(pod) && !self.has(pod)) {
@@ -183,6 +194,9 @@ mod tests {
         assert_eq!(seen(&loads, &waiting), "0", "not against itself");
         assert_eq!(seen(&loads, &important("a", 9)), "0");
         assert_eq!(seen(&loads, &important("b", 5)), "1");
+        assert!(loads.supplant(&important("a", 5), "n").is_empty(), "not less important");
+        assert_eq!(loads.supplant(&important("a", 9), "n"), ["w"]);
+        assert_eq!(seen(&loads, &important("b", 5)), "0");
         loads.place(&waiting, "n");
         assert_eq!(seen(&loads, &important("a", 9)), "1", "counted once it is there");
     }

@@ -11,6 +11,7 @@ mod storage;
 mod taints;
 mod terms;
 mod waiting;
+mod worth;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,8 +21,9 @@ use k8s_openapi::api::core::v1::{Binding, Namespace, Node, ObjectReference, Pod,
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch};
 use kube::core::Status;
+use serde_json::json;
 use windlass_runtime::{Action, Attempt, Change, Controller, Error, Event, Informer, Manager, ObjectKey, Process};
 
 use crate::actor::{Actor, is_gone};
@@ -90,19 +92,20 @@ impl Process for Scheduler {
 
     async fn process(&self, key: &ObjectKey, _: &Attempt) -> Result<Action, Error> {
         let Some(pod) = self.pods.get(key) else { return Ok(Action::Await) };
-        let Some(decision) = self.decide(&pod) else { return Ok(Action::Await) };
+        let Some((decision, nomination)) = self.decide(&pod) else { return Ok(Action::Await) };
         let now = self.actor.clock.now();
         match decision {
             Decision::Ignore => {}
             Decision::Gated => {
                 let message = "Scheduling is blocked due to non-empty scheduling gates";
-                self.report(&pod, refusal("SchedulingGated", message, now), None).await?;
+                self.report(&pod, refusal("SchedulingGated", message, now), &Nomination::Stays).await?;
             }
             Decision::Bind(node) if self.storage.choose(&self.actor, &pod, &node).await? => self.wait(&pod),
             Decision::Bind(node) => self.bind(&pod, &node).await?,
-            Decision::Unschedulable(why) => self.refuse(&pod, why, None).await?,
+            Decision::Unschedulable(why) => self.refuse(&pod, why, &nomination).await?,
             Decision::Preempt { plan, why } => {
-                self.refuse(&pod, why, Some(&plan.node)).await?;
+                self.refuse(&pod, why, &nomination).await?;
+                self.supplant(&pod, &plan.node).await?;
                 self.preempt(&pod, &plan).await?;
             }
         }
@@ -112,7 +115,7 @@ impl Process for Scheduler {
 
 impl Scheduler {
     /// The decision, which takes its place at once; none for a Pod that has a place already.
-    fn decide(&self, pod: &Arc<Pod>) -> Option<Decision> {
+    fn decide(&self, pod: &Arc<Pod>) -> Option<(Decision, Nomination)> {
         let nodes = self.nodes.filter(|node| node.metadata.deletion_timestamp.is_none());
         let budgets = self.budgets.all();
         let labels_of = |namespace: &str| -> BTreeMap<String, String> {
@@ -136,15 +139,22 @@ impl Scheduler {
         if let (Decision::Bind(_) | Decision::Preempt { .. }, Err(why)) = (&decision, &needs) {
             decision = Decision::Unschedulable(format!("0/{} nodes are available: {why}.", nodes.len()));
         }
-        match &decision {
-            Decision::Bind(node) => loads.place(pod, node),
-            Decision::Preempt { plan, .. } => loads.nominate(pod, &plan.node),
-            Decision::Ignore | Decision::Gated | Decision::Unschedulable(_) => {}
+        let nomination = match &decision {
+            Decision::Preempt { plan, .. } => Nomination::Is(plan.node.clone()),
+            // Who was sent away for it has gone, and it found no room all the same.
+            Decision::Unschedulable(_) if !board.waits_for_victims(pod) => Nomination::Ends,
+            _ => Nomination::Stays,
+        };
+        match (&decision, &nomination) {
+            (Decision::Bind(node), _) => loads.place(pod, node),
+            (_, Nomination::Is(node)) => loads.nominate(pod, node),
+            (_, Nomination::Ends) => loads.dismiss(pod),
+            (_, Nomination::Stays) => {}
         }
         if !matches!(decision, Decision::Unschedulable(_) | Decision::Preempt { .. }) {
             self.waiting.remove(pod);
         }
-        Some(decision)
+        Some((decision, nomination))
     }
 
     /// The Pod comes again when its claims are bound.
@@ -157,10 +167,24 @@ impl Scheduler {
         self.loads.lock().expect("no code that can panic runs under this lock")
     }
 
-    async fn refuse(&self, pod: &Pod, why: String, nominated: Option<&str>) -> Result<(), Error> {
+    async fn refuse(&self, pod: &Pod, why: String, nomination: &Nomination) -> Result<(), Error> {
         let condition = refusal("Unschedulable", &why, self.actor.clock.now());
-        if self.report(pod, condition, nominated).await? {
+        if self.report(pod, condition, nomination).await? {
             self.actor.tell(pod, Event::warning("FailedScheduling", why));
+        }
+        Ok(())
+    }
+
+    /// Takes the node from less important Pods that it was kept for; they look for another.
+    async fn supplant(&self, pod: &Pod, node: &str) -> Result<(), Error> {
+        let others = self.loads().supplant(pod, node);
+        for other in others.iter().filter_map(|uid| self.pods.by_uid(uid)) {
+            let patch = json!({"metadata": {"uid": other.uid()}, "status": {"nominatedNodeName": null}});
+            let api = self.actor.api::<Pod>(other.namespace().as_deref());
+            match api.patch_status(&other.name_any(), &self.actor.patch(), &Patch::Merge(&patch)).await {
+                Err(error) if !is_gone(&error) => return Err(error.into()),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -204,13 +228,18 @@ impl Scheduler {
     }
 
     /// Writes the condition, and the node where room is made, if that says something new.
-    async fn report(&self, pod: &Pod, wanted: PodCondition, nominated: Option<&str>) -> Result<bool, kube::Error> {
+    async fn report(&self, pod: &Pod, wanted: PodCondition, nomination: &Nomination) -> Result<bool, kube::Error> {
         let known = pods::condition(pod, &wanted.type_);
         let same = |known: &PodCondition| {
             (&known.status, &known.reason, &known.message) == (&wanted.status, &wanted.reason, &wanted.message)
         };
-        let known_node = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
-        if known.is_some_and(same) && (nominated.is_none() || nominated == known_node) {
+        let known_node = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
+        let node = match nomination {
+            Nomination::Stays => known_node.clone(),
+            Nomination::Ends => None,
+            Nomination::Is(node) => Some(node.clone()),
+        };
+        if known.is_some_and(same) && node == known_node {
             return Ok(false);
         }
         let mut wanted = wanted;
@@ -219,14 +248,20 @@ impl Scheduler {
         }
         let mut pod = pod.clone();
         let status = pod.status.get_or_insert_default();
-        if let Some(node) = nominated {
-            status.nominated_node_name = Some(node.to_owned());
-        }
+        status.nominated_node_name = node;
         let conditions = status.conditions.get_or_insert_default();
         conditions.retain(|condition| condition.type_ != wanted.type_);
         conditions.push(wanted);
         self.actor.replace_status(&pod).await.map(|_| true)
     }
+}
+
+/// What becomes of the node that is kept for a Pod.
+#[derive(Debug)]
+enum Nomination {
+    Stays,
+    Ends,
+    Is(String),
 }
 
 fn refusal(reason: &str, message: &str, now: Timestamp) -> PodCondition {

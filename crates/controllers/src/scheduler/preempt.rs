@@ -43,7 +43,7 @@ impl Board<'_> {
     }
 
     /// Whether those who were sent away for this Pod are still leaving.
-    fn waits_for_victims(&self, pod: &Pod) -> bool {
+    pub(super) fn waits_for_victims(&self, pod: &Pod) -> bool {
         let node = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
         let leaves = |other: &Pod| {
             priority(other) < priority(pod) && pods::is_terminating(other) && disrupt::is_target(other, CAUSE)

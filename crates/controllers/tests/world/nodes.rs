@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -40,6 +41,22 @@ fn node_of(pod: &Pod) -> Option<&str> {
 async fn patch_node(world: &TestCluster, name: &str, patch: Value) {
     let api: Api<Node> = Api::all(world.client());
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+/// Lets time go on without end, in steps after each of which the node has renewed its lease.
+async fn pass_time(world: &TestCluster, node: &str) {
+    let leases: Api<Lease> = Api::namespaced(world.client(), "kube-node-lease");
+    loop {
+        world.clock().advance(Duration::from_secs(10));
+        let now = world.clock().now();
+        let renewed = |lease: &Lease| {
+            lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).is_some_and(|renewed| renewed.0 >= now)
+        };
+        windlass_testkit::until(leases.clone(), |leases: &[Lease]| {
+            leases.iter().any(|lease| lease.name_any() == node && renewed(lease))
+        })
+        .await;
+    }
 }
 
 #[tokio::test]
@@ -137,18 +154,12 @@ async fn a_node_that_falls_silent_loses_its_pods_and_may_come_back() {
     };
     let api: Api<Node> = Api::all(world.client());
     let unreachable = ["node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"];
-    // Time goes on in steps, so that the other node has the occasion to renew its lease.
-    let ticking = async {
-        loop {
-            world.clock().advance(Duration::from_secs(10));
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
+    let ticking = pass_time(&world, "fake-node-1");
     let first = |nodes: &[Node], wanted: &[&str]| {
         nodes.iter().any(|node| node.name_any() == "fake-node-0" && taints(node) == wanted)
     };
     tokio::select! {
-        () = ticking => {}
+        () = ticking => unreachable!("it does not end"),
         _ = windlass_testkit::until(api.clone(), |nodes: &[Node]| first(nodes, &unreachable)) => {}
     }
     let lost = world.until("lost", |pod: &Pod| !is_ready(pod)).await;
@@ -168,12 +179,7 @@ async fn pods_of_a_node_that_is_gone_have_failed() {
     let mut held = pod("orphan", json!({}), json!({"nodeName": "gone"}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     world.create::<Pod>(held).await;
-    let ticking = async {
-        loop {
-            world.clock().advance(Duration::from_secs(10));
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
+    let ticking = pass_time(&world, "fake-node-0");
     let failed = tokio::select! {
         () = ticking => unreachable!("it does not end"),
         pod = world.until("orphan", |pod: &Pod| pod.metadata.deletion_timestamp.is_some()) => pod,

@@ -12,7 +12,6 @@ use tokio::process::Command;
 
 use super::Progress;
 use super::debian::{ASSUMED, BASE};
-use super::recipe::Recipe;
 use super::store::{ImageError, ImageStore, doing};
 
 /// Lists of packages older than this are fetched again.
@@ -29,14 +28,15 @@ pub(crate) struct Apt {
 }
 
 impl Apt {
-    pub(crate) async fn open(store: &ImageStore, recipe: &Recipe) -> Result<Self, ImageError> {
+    /// Opens it for someone who wants these packages.
+    pub(crate) async fn open(store: &ImageStore, wanted: &[&str]) -> Result<Self, ImageError> {
         let lock = store.lock_file("apt").await?;
         let directory = store.directory().join("apt");
         let prepare = || -> io::Result<()> {
             for part in ["state/lists/partial", "cache/archives/partial", "none/partial"] {
                 fs::create_dir_all(directory.join(part))?;
             }
-            fs::write(directory.join("state/status"), assumed_status(&recipe.package))
+            fs::write(directory.join("state/status"), assumed_status(wanted))
         };
         prepare().map_err(doing(format!("prepare {}", directory.display())))?;
         Ok(Self { directory, host_lists: false.into(), _lock: lock })
@@ -97,9 +97,9 @@ impl Apt {
         Ok(candidate.filter(|version| *version != "(none)").map(str::to_owned))
     }
 
-    /// Downloads a package with its dependencies; the archives, in order.
-    pub(crate) async fn download(&self, recipe: &Recipe, progress: Progress<'_>) -> Result<Vec<PathBuf>, ImageError> {
-        let packages = || BASE.iter().copied().chain(recipe.extra.iter().copied()).chain([recipe.package.as_str()]);
+    /// Downloads packages with their dependencies; the archives, in order.
+    pub(crate) async fn download(&self, wanted: &[&str], progress: Progress<'_>) -> Result<Vec<PathBuf>, ImageError> {
+        let packages = || BASE.iter().copied().chain(wanted.iter().copied());
         let mut command = self.command("apt-get");
         // What is in the archive directory already is not listed: the list is made with an empty one.
         command.arg("-o").arg(format!("Dir::Cache::archives={}", self.directory.join("none").display()));
@@ -160,7 +160,7 @@ async fn output(mut command: Command, step: &'static str) -> Result<String, Imag
     Err(ImageError::Tool { step, output: said })
 }
 
-fn assumed_status(wanted: &str) -> String {
+fn assumed_status(wanted: &[&str]) -> String {
     let entry = |package: &&str| {
         // Only `allowed` satisfies a dependency on `perl:any`.
         let multi = if *package == "perl" { "allowed" } else { "foreign" };
@@ -170,5 +170,5 @@ fn assumed_status(wanted: &str) -> String {
              {provides}Description: assumed\n\n"
         )
     };
-    ASSUMED.iter().filter(|package| **package != wanted).map(entry).collect()
+    ASSUMED.iter().filter(|package| !wanted.contains(package)).map(entry).collect()
 }

@@ -1,5 +1,6 @@
 //! Images from files that a person has: OCI layouts, OCI and Docker archives, plain directories.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use windlass_schema::kubelet::architecture;
 
 use super::layer::{self, Budget};
 use super::store::{ImageConfig, ImageError, ImageStore, Record, doing};
@@ -62,6 +64,7 @@ struct RunConfig {
     working_dir: String,
     user: String,
     stop_signal: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 impl From<RunConfig> for ImageConfig {
@@ -74,6 +77,7 @@ impl From<RunConfig> for ImageConfig {
             workdir: if run.working_dir.is_empty() { "/".to_owned() } else { run.working_dir },
             user: run.user,
             stop_signal: run.stop_signal,
+            labels: run.labels.unwrap_or_default(),
         }
     }
 }
@@ -166,8 +170,7 @@ fn oci(layout: &Path, path: PathBuf, depth: usize) -> Result<Option<Parts>, Imag
         let layers = found.layers.iter().map(|layer| blob(&layer.digest)).collect();
         return Ok(Some((blob(&config.digest), layers)));
     }
-    let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let fits = |d: &&Descriptor| d.platform.as_ref().is_none_or(|platform| platform.architecture == architecture);
+    let fits = |d: &&Descriptor| d.platform.as_ref().is_none_or(|platform| platform.architecture == architecture());
     match found.manifests.iter().find(fits) {
         Some(manifest) if depth < INDEX_DEPTH_MAX => oci(layout, blob(&manifest.digest), depth + 1),
         _ => Ok(None),

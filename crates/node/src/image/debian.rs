@@ -44,6 +44,8 @@ pub(crate) const ASSUMED: [&str; 22] = [
 /// Whether a tag asks for whatever version there is.
 const ANY_TAGS: [&str; 5] = ["latest", "stable", "bookworm", "alpine", "slim"];
 const SOURCE: &str = "debian";
+/// What ends the names of images that are made without a mirror.
+const INSTALLED: &str = "-installed";
 
 /// True for images that this module made.
 pub(crate) fn made(record: &Record) -> bool {
@@ -75,7 +77,8 @@ async fn make_from_mirror(
     recipe: &Recipe,
     progress: Progress<'_>,
 ) -> Result<Record, ImageError> {
-    let apt = Apt::open(store, recipe).await?;
+    let wanted: Vec<&str> = recipe.extra.iter().copied().chain([recipe.package.as_str()]).collect();
+    let apt = Apt::open(store, &wanted).await?;
     let listed = apt.update().await;
     let Some(version) = apt.version(&recipe.package).await? else {
         return Err(match listed {
@@ -90,7 +93,7 @@ async fn make_from_mirror(
     if store.content(&record.id).join("rootfs").is_dir() {
         return Ok(record);
     }
-    let archives = apt.download(recipe, progress).await?;
+    let archives = apt.download(&wanted, progress).await?;
     drop(apt);
     progress(format!("unpacking {} packages", archives.len()));
     let unpack = move |rootfs: &Path| archives.iter().try_for_each(|archive| unpack_package(archive, rootfs));
@@ -110,7 +113,7 @@ async fn make_from_installed(
         return Ok(None);
     };
     let mut record = record(reference, recipe, version);
-    record.id.push_str("-installed");
+    record.id.push_str(INSTALLED);
     let wanted: Vec<&str> =
         BASE.into_iter().chain(recipe.extra.iter().copied()).chain([recipe.package.as_str()]).collect();
     let packages = installed.closure(&wanted, &ASSUMED);
@@ -195,6 +198,14 @@ fn tag_matches(tag: &str, version: &str) -> bool {
     upstream == number || upstream.strip_prefix(number).is_some_and(|rest| rest.starts_with('.'))
 }
 
+/// Whether an image was made as it would be made now.
+pub(crate) fn is_current(reference: &Reference, record: &Record) -> bool {
+    let major = version_part(reference.tag()).and_then(|number| number.split('.').next());
+    let hash = recipe(reference.name(), major).map(|recipe| recipe_hash(&recipe));
+    let made = record.id.strip_suffix(INSTALLED).unwrap_or(&record.id);
+    hash.is_some_and(|hash| made.ends_with(&format!("-{hash}")))
+}
+
 /// A change of the recipe makes a new image.
 fn recipe_hash(recipe: &Recipe) -> String {
     use sha2::{Digest, Sha256};
@@ -219,7 +230,8 @@ fn skeleton(rootfs: &Path) -> io::Result<()> {
     symlink("/run", rootfs.join("var/run"))
 }
 
-fn unpack_package(archive: &Path, rootfs: &Path) -> Result<(), ImageError> {
+/// Unpacks a package over the files of an image.
+pub(crate) fn unpack_package(archive: &Path, rootfs: &Path) -> Result<(), ImageError> {
     let step = || format!("unpack {}", archive.display());
     let mut child = std::process::Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
@@ -272,6 +284,18 @@ fn finish(rootfs: &Path, recipe: &Recipe) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_of_another_recipe_is_not_current() {
+        let reference: Reference = "memcached:1.6".parse().unwrap();
+        let recipe = recipe("memcached", None).unwrap();
+        let mut other = record(&reference, &recipe, "1.6.18-1");
+        assert!(is_current(&reference, &other));
+        other.id.push_str(INSTALLED);
+        assert!(is_current(&reference, &other));
+        other.id = "debian-memcached-1.6.18-1-000000000000".to_owned();
+        assert!(!is_current(&reference, &other));
+    }
 
     #[test]
     fn a_tag_is_a_version_or_its_beginning() {

@@ -2,6 +2,7 @@
 
 mod apt;
 mod archive;
+mod build;
 mod debian;
 mod installed;
 mod layer;
@@ -11,6 +12,7 @@ mod reference;
 mod removal;
 mod store;
 
+pub use build::{Build, BuildError};
 pub use reference::{Reference, ReferenceError};
 pub use removal::Removal;
 pub use store::{Image, ImageConfig, ImageError, ImageStore, PullPolicy, StoredImage};

@@ -1,5 +1,7 @@
 //! How well-known images are made from Debian packages.
 
+use std::collections::BTreeMap;
+
 use super::store::ImageConfig;
 
 /// An image of a Debian package.
@@ -57,6 +59,7 @@ fn plain(package: &str, command: &[&str], extra: &[&'static str]) -> Recipe {
             workdir: "/".to_owned(),
             user: String::new(),
             stop_signal: None,
+            labels: BTreeMap::new(),
         },
     }
 }

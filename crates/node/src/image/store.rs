@@ -3,7 +3,7 @@
 //! `refs/NAME@TAG` is a JSON record that names a directory `content/ID` with a `rootfs`. Both appear by rename, so
 //! that a reader never sees half an image; content is never changed once it is there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,9 @@ pub struct ImageConfig {
     pub user: String,
     /// The signal that asks it to end, if not SIGTERM.
     pub stop_signal: Option<String>,
+    /// What its maker says about it.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// An image that is ready to run.
@@ -151,9 +154,12 @@ impl ImageStore {
         if reference.name() == "host" {
             return Ok(Image { id: "host".to_owned(), rootfs: None, config: ImageConfig::default() });
         }
+        // An image that another release made otherwise is made anew, unless there is nothing to make it from.
+        let is_current = |record: &Record| !debian::made(record) || debian::is_current(&reference, record);
         let stored = self.stored(&reference)?;
         match (policy, stored) {
-            (PullPolicy::IfNotPresent | PullPolicy::Never, Some(record)) => return Ok(self.image(record)),
+            (PullPolicy::Never, Some(record)) => return Ok(self.image(record)),
+            (PullPolicy::IfNotPresent, Some(record)) if is_current(&record) => return Ok(self.image(record)),
             (PullPolicy::Never, None) => return Err(ImageError::NotPresent(name.to_owned())),
             // What a person put there has no other origin to look at.
             (PullPolicy::Always, Some(record)) if !debian::made(&record) => return Ok(self.image(record)),
@@ -164,7 +170,9 @@ impl ImageStore {
         let _lock = self.lock(&reference).await?;
         // Somebody else may have made it while this task waited.
         let stored = self.stored(&reference)?;
-        if let (Some(record), PullPolicy::IfNotPresent) = (&stored, policy) {
+        if let (Some(record), PullPolicy::IfNotPresent) = (&stored, policy)
+            && is_current(record)
+        {
             return Ok(self.image(record.clone()));
         }
         let made = debian::make(self, &reference, progress).await;
@@ -212,7 +220,7 @@ impl ImageStore {
         self.list().iter().filter_map(|image| image.name.strip_prefix(&prefix).map(str::to_owned)).collect()
     }
 
-    fn image(&self, record: Record) -> Image {
+    pub(super) fn image(&self, record: Record) -> Image {
         Image { rootfs: Some(self.content(&record.id).join("rootfs")), id: record.id, config: record.config }
     }
 
@@ -227,7 +235,7 @@ impl ImageStore {
         Ok(record.filter(|record| self.content(&record.id).join("rootfs").is_dir()))
     }
 
-    fn remember(&self, reference: &Reference, record: &Record) -> Result<(), ImageError> {
+    pub(super) fn remember(&self, reference: &Reference, record: &Record) -> Result<(), ImageError> {
         let path = self.reference_path(reference);
         let text = serde_json::to_vec_pretty(record).expect("records are plain data");
         let temporary = path.with_file_name(format!(".{}.{}", reference.file_name(), std::process::id()));

@@ -39,6 +39,11 @@ impl LiveContainers {
         self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
     }
 
+    /// Every container that runs, with the uid of its Pod and its name.
+    pub(crate) fn all(&self) -> Vec<((String, String), Arc<Live>)> {
+        self.lock().iter().map(|(key, live)| (key.clone(), Arc::clone(live))).collect()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

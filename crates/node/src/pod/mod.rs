@@ -34,5 +34,6 @@ pub(crate) use console::Console;
 pub(crate) use downward::Addresses;
 pub(crate) use inside::Inside;
 pub(crate) use live::{Live, LiveContainers};
+pub(crate) use signal::signal_number;
 pub(crate) use sources::Sources;
 pub(crate) use worker::{Worker, WorkerHandle};

@@ -5,13 +5,14 @@ use serde_json::Value;
 
 use super::{TypeError, Walk};
 use crate::gojson::{Leaf, schema_struct};
-use crate::quantity;
+use crate::{duration, quantity};
 
 impl Walk {
     pub(super) fn leaf(&mut self, leaf: Leaf, value: Value) -> Result<Value, TypeError> {
         match (leaf, value) {
             (Leaf::Time, value) => self.time(&value, false),
             (Leaf::MicroTime, value) => self.time(&value, true),
+            (Leaf::Duration, value) => self.duration(&value),
             (Leaf::Quantity, value) => quantity_text(&value),
             (Leaf::IntOrString, value) => self.int_or_string(value),
             (Leaf::SchemaOrBool | Leaf::SchemaOrList | Leaf::SchemaOrStrings, value @ Value::Object(_)) => {
@@ -41,6 +42,18 @@ impl Walk {
             let whole = Timestamp::from_second(timestamp.as_nanosecond().div_euclid(1_000_000_000) as i64);
             whole.map_err(|_| TypeError::ending(format!("time \"{text}\" is out of range")))?.to_string().into()
         })
+    }
+
+    fn duration(&self, value: &Value) -> Result<Value, TypeError> {
+        let text = match value {
+            Value::Null => "0s",
+            Value::String(text) => text,
+            other => return Err(ending(self.mismatch(other, "string"))),
+        };
+        let nanos = duration::nanos(text);
+        nanos
+            .map(|nanos| duration::text(nanos).into())
+            .ok_or_else(|| TypeError::ending(format!("time: invalid duration {text:?}")))
     }
 
     fn int_or_string(&self, value: Value) -> Result<Value, TypeError> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::wire::{Reader, Wire, Writer};
 use super::{DecodeError, EncodeError, decode, encode, is_protobuf, text};
 use crate::gojson::{Leaf, schema_struct};
-use crate::quantity;
+use crate::{duration, quantity};
 
 type Decoder = fn(&[u8], usize) -> Result<Value, DecodeError>;
 type Encoder = fn(&Value) -> Result<Vec<u8>, EncodeError>;
@@ -16,6 +16,7 @@ pub(super) fn decoder(leaf: Leaf) -> Decoder {
     match leaf {
         Leaf::Time => |bytes, _| time(bytes, false),
         Leaf::MicroTime => |bytes, _| time(bytes, true),
+        Leaf::Duration => |bytes, _| duration_text(bytes),
         Leaf::Quantity => |bytes, _| quantity_text(bytes),
         Leaf::IntOrString => |bytes, _| int_or_string(bytes),
         Leaf::Json => json,
@@ -30,6 +31,7 @@ pub(super) fn encoder(leaf: Leaf) -> Encoder {
     match leaf {
         Leaf::Time => |value| encode_time(value, false),
         Leaf::MicroTime => |value| encode_time(value, true),
+        Leaf::Duration => encode_duration,
         Leaf::Quantity => encode_quantity,
         Leaf::IntOrString => encode_int_or_string,
         Leaf::Json => encode_json,
@@ -64,6 +66,28 @@ fn encode_time(value: &Value, is_micro: bool) -> Result<Vec<u8>, EncodeError> {
         writer.varint(1, timestamp.as_second() as u64);
         writer.varint(2, i64::from(nanos) as u64);
     }
+    Ok(writer.into_bytes())
+}
+
+fn duration_text(bytes: &[u8]) -> Result<Value, DecodeError> {
+    let mut nanos = 0;
+    let mut reader = Reader::new(bytes);
+    while let Some((number, wire)) = reader.next()? {
+        if let (1, Wire::Varint(value)) = (number, wire) {
+            nanos = value as i64;
+        }
+    }
+    Ok(duration::text(nanos).into())
+}
+
+fn encode_duration(value: &Value) -> Result<Vec<u8>, EncodeError> {
+    let nanos = match value {
+        Value::Null => 0,
+        Value::String(text) => duration::nanos(text).ok_or_else(|| refused("is no duration"))?,
+        _ => return Err(refused("is no duration")),
+    };
+    let mut writer = Writer::default();
+    writer.varint(1, nanos as u64);
     Ok(writer.into_bytes())
 }
 

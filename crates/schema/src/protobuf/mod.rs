@@ -256,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn metrics_have_a_form() {
+        let object = serde_json::json!({
+            "apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetricsList", "metadata": {}, "items": [{
+                "metadata": {"name": "p", "namespace": "n", "creationTimestamp": "2030-01-01T00:00:00Z"},
+                "timestamp": "2030-01-01T00:00:00Z", "window": "15.002s",
+                "containers": [{"name": "c", "usage": {"cpu": "1500u", "memory": "3Mi"}}],
+            }],
+        });
+        assert_eq!(decode(&encode(&object).unwrap(), None).unwrap(), object);
+    }
+
+    #[test]
     fn metadata_alone_and_answers_have_a_form() {
         for (api_version, kind) in [
             ("v1", "Status"),
