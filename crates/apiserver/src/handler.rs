@@ -49,7 +49,7 @@ async fn audited(
 ) -> Response<Body> {
     let headers = request.headers().clone();
     let mut user = User::anonymous();
-    let kept = match audit.logs_bodies() {
+    let kept = match audit.logs_bodies() && !is_stream(info) {
         true => audit::of_request(request).await,
         false => Ok((request, bytes::Bytes::new())),
     };

@@ -27,6 +27,7 @@ use crate::{
     flow::{self, Flows},
     handler,
     openapi::OpenApi,
+    proxy::Proxy,
     registry::Registry,
     system::System,
     upkeep,
@@ -103,6 +104,7 @@ struct Inner {
     discovery: Discovery,
     openapi: OpenApi,
     flows: Arc<Flows>,
+    proxy: Proxy,
     config: Config,
     shutdown: CancellationToken,
     /// Held from the choice of an address or port until the object that has it is stored.
@@ -160,6 +162,7 @@ impl Api {
             discovery: Discovery::default(),
             openapi: OpenApi::default(),
             flows,
+            proxy: Proxy::default(),
             config,
             shutdown,
             allocation: Arc::default(),
@@ -259,6 +262,11 @@ impl Api {
 
     pub(crate) fn node_proxy(&self) -> Option<&Arc<dyn NodeProxy>> {
         self.0.config.node_proxy.as_ref()
+    }
+
+    /// What requests share that are passed on to Pods.
+    pub(crate) fn proxy(&self) -> &Proxy {
+        &self.0.proxy
     }
 
     /// Keeps others from charging the quotas of `namespace`.

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use windlass_apiserver::{Body, NodeProxy, NodeProxyError};
+use tokio::net::TcpStream;
+use windlass_apiserver::{Body, NodeProxy, NodeProxyError, PodPlace};
 use windlass_clock::Clock;
 use windlass_controllers::FakeUsage;
 use windlass_node::{Node, NodeConfig};
@@ -46,6 +47,11 @@ impl NodeDoor {
         // There is one node per cluster; a second would be a mistake of this crate.
         assert!(self.node.set(node).is_ok(), "the node is set once");
     }
+
+    fn agent(&self, node: &str) -> Result<&Arc<Node>, NodeProxyError> {
+        let known = self.node.get().filter(|_| node == self.name);
+        known.ok_or_else(|| NodeProxyError::UnknownNode(node.to_owned()))
+    }
 }
 
 impl NodeProxy for NodeDoor {
@@ -58,10 +64,15 @@ impl NodeProxy for NodeDoor {
             if let Some(answer) = self.fakes.answer(node, request.uri().path()) {
                 return answer;
             }
-            let known = self.node.get().filter(|_| node == self.name);
-            let agent = known.ok_or_else(|| NodeProxyError::UnknownNode(node.to_owned()))?;
-            let response = agent.serve(request).await;
+            let response = self.agent(node)?.serve(request).await;
             Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+        })
+    }
+
+    fn dial<'a>(&'a self, place: PodPlace<'a>, port: u16) -> BoxFuture<'a, Result<TcpStream, NodeProxyError>> {
+        Box::pin(async move {
+            let agent = self.agent(place.node)?;
+            agent.dial(place.namespace, place.pod, port).await.map_err(NodeProxyError::Refused)
         })
     }
 }

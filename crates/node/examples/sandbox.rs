@@ -33,6 +33,7 @@ async fn run() -> std::io::Result<()> {
         input: windlass_node::sandbox::Input::Nothing,
         keep: None,
         neighbour: None,
+        settings: Vec::new(),
         group: None,
         nice: 0,
     };

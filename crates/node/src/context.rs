@@ -16,6 +16,7 @@ use crate::names::NameServer;
 use crate::pod::LiveContainers;
 use crate::proxy::{Directory, Leaving};
 use crate::sandbox::{Capabilities, Launcher};
+use crate::volume;
 
 /// What every part of the node shares.
 pub(crate) struct Context {
@@ -40,6 +41,11 @@ impl Context {
     /// The directory of a Pod: volumes, writable layers, generated files.
     pub(crate) fn pod_directory(&self, uid: &str) -> PathBuf {
         self.config.dir.join("pods").join(uid)
+    }
+
+    /// The directory of those volumes of a Pod that are in memory.
+    pub(crate) fn memory_directory(&self, uid: &str) -> PathBuf {
+        volume::memory(&self.config.dir).join(uid)
     }
 
     /// How containers are held to their limits, for people.

@@ -1,5 +1,6 @@
 //! The node agent: Pods as sandboxed host processes.
 
+mod account;
 mod address;
 mod cache;
 pub mod cgroup;
@@ -8,6 +9,7 @@ mod context;
 mod event;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod host_port;
 pub mod image;
 mod log;
 mod low_port;
@@ -23,6 +25,7 @@ mod serve;
 mod stats;
 mod stream;
 mod sys;
+mod sysctl;
 pub mod tree;
 mod usage;
 mod volume;

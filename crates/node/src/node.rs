@@ -8,8 +8,10 @@ use std::sync::{Arc, OnceLock};
 use http::{Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::account::Account;
 use crate::address::AddressPool;
 use crate::cache::Cache;
 use crate::cgroup::{Cgroups, Unavailable};
@@ -26,8 +28,9 @@ use crate::registration;
 use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
 use crate::stats::Stats;
-use crate::stream::{Destination, Door};
+use crate::stream::{self, Destination, Door};
 use crate::tree;
+use crate::volume;
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +128,7 @@ impl Node {
 
     /// Answers kubelet's paths: `/containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=…`,
     /// `/exec/{namespace}/{pod}/{container}?command=…&input=1&output=1&error=1&tty=1`, `/attach/…`,
-    /// `/portForward/{namespace}/{pod}` and `/stats/summary`.
+    /// `/portForward/{namespace}/{pod}`, and `/healthz`, `/pods`, `/metrics`, `/stats/summary`.
     pub async fn serve<B>(&self, request: Request<B>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -148,11 +151,25 @@ impl Node {
             }
             _ => {}
         }
+        let account =
+            Account { node: &self.context.config.name, pods: self.pods.all(), containers: self.context.live.count() };
+        if let Some(answer) = account.answer(request.method(), &path) {
+            return answer;
+        }
         let find = |namespace: &str, name: &str| -> Option<(PathBuf, Arc<Pod>)> {
             self.pods.find(namespace, name).map(|pod| (self.context.log_directory(&*pod), pod))
         };
         let answer = serve::serve(request.uri(), &self.context.logs, &find);
         self.door.view(request, answer)
+    }
+
+    /// Opens a connection to a port of a Pod of this node.
+    ///
+    /// # Errors
+    /// Why there is none: the Pod is not here, or nothing listens there.
+    pub async fn dial(&self, namespace: &str, pod: &str, port: u16) -> Result<TcpStream, String> {
+        let to = self.destination(namespace, pod)?;
+        stream::connect((to.address, port).into()).await
     }
 
     fn destination(&self, namespace: &str, name: &str) -> Result<Destination, String> {
@@ -174,8 +191,9 @@ impl Node {
 /// Removes what Pods left that are no more.
 pub(crate) fn sweep(context: &Context, is_alive: &dyn Fn(&str) -> bool) {
     let pods = std::fs::read_dir(context.config.dir.join("pods")).into_iter().flatten().flatten();
+    let memory = std::fs::read_dir(volume::memory(&context.config.dir)).into_iter().flatten().flatten();
     let logs = context.logs.pods().into_iter();
-    for path in pods.map(|entry| entry.path()).chain(logs) {
+    for path in pods.chain(memory).map(|entry| entry.path()).chain(logs) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let uid = name.rsplit('_').next().unwrap_or(name);
         if is_alive(uid) {

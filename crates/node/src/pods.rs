@@ -13,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::address::PodAddress;
 use crate::context::Context;
+use crate::host_port;
 use crate::node::sweep;
 use crate::pod::{Worker, WorkerHandle};
+use crate::sysctl;
 
 /// The Pods of this node.
 pub(crate) struct Pods {
@@ -95,7 +97,12 @@ impl Pods {
         match workers.get(&uid) {
             Some(worker) => worker.update(pod),
             None => {
-                workers.insert(uid, Worker::spawn(Arc::clone(&self.context), pod, address, stop.clone()));
+                let others: Vec<Arc<Pod>> = workers.values().map(WorkerHandle::pod).collect();
+                let is_new = pod.status.as_ref().is_none_or(|status| status.start_time.is_none());
+                let refusal = if is_new { host_port::conflict(&pod, &others) } else { None };
+                let refusal = refusal.or_else(|| sysctl::forbidden(&pod));
+                let worker = Worker::spawn(Arc::clone(&self.context), pod, (address, refusal), stop.clone());
+                workers.insert(uid, worker);
             }
         }
     }

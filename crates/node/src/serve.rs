@@ -141,6 +141,7 @@ pub(crate) fn failure(status: StatusCode, message: String) -> Response<Body> {
     let reason = match status {
         StatusCode::NOT_FOUND => "NotFound",
         StatusCode::FORBIDDEN => "Forbidden",
+        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowed",
         StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
         _ => "BadRequest",
     };

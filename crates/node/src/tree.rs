@@ -189,10 +189,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tree = dir.path().join("tree");
         fs::create_dir(&tree).unwrap();
-        let name = c"d";
+        let name = c"a-name-that-makes-a-thousand-of-it-too-long";
         let open = |parent: &OwnedFd, name: &CStr| Frame::open(parent, name.to_owned()).unwrap().unwrap().directory;
         let mut directory = Frame::open(CWD, CString::new(tree.to_str().unwrap()).unwrap()).unwrap().unwrap().directory;
-        for _ in 0..5_000 {
+        for _ in 0..1_000 {
             rustix::fs::mkdirat(&directory, name, Mode::RWXU).unwrap();
             directory = open(&directory, name);
         }

@@ -75,8 +75,8 @@ fn size(directory: &Path) -> u64 {
 async fn flood() {
     on_cluster(async |client, directory| {
         let pods: Api<Pod> = Api::default_namespaced(client);
-        let lines = "head -c 90000000 /dev/zero | tr '\\0' x | fold -w 999; echo; echo the last line";
-        let line = "head -c 90000000 /dev/zero | tr '\\0' y; echo; echo the last line";
+        let lines = "head -c 60000000 /dev/zero | tr '\\0' x | fold -w 999; echo; echo the last line";
+        let line = "head -c 60000000 /dev/zero | tr '\\0' y; echo; echo the last line";
         create(&pods, once("lines", lines)).await;
         create(&pods, once("line", line)).await;
         for name in ["lines", "line"] {
@@ -266,7 +266,7 @@ async fn full_volume() {
 /// Pipes, sockets, holes, closed directories, and one directory in the other beyond any path.
 const STRANGE: &str = r#"cd /v; mkfifo pipe; truncate -s 1T huge; mkdir -p closed/inner; touch closed/inner/x; chmod 000 closed
 perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un("socket")) or die'
-perl -e 'for (1..5000) { mkdir "d" or die $!; chdir "d" }'
+perl -e '$d = "d" x 100; for (1..300) { mkdir $d or die $!; chdir $d }'
 printf 'odd \n name' | xargs -0 touch; ln -s / all; echo done; exec sleep 1000"#;
 
 async fn strange_files() {
@@ -278,7 +278,7 @@ async fn strange_files() {
         let pod = create(&pods, pod).await;
         until(&pods, "p", |status| status.ready).await;
         while pods.logs("p", &LogParams::default()).await.unwrap_or_default() != "done\n" {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(POLL).await;
         }
         delete(&pods, "p").await;
         assert!(!directory_of(directory, &pod).exists());

@@ -103,6 +103,7 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         input: Input::Nothing,
         keep: None,
         neighbour: None,
+        settings: Vec::new(),
         group: None,
         nice: 0,
     }

@@ -37,6 +37,15 @@ pub(super) fn build(folder: &str, package: Package<'_>, linker_flags: &str, outp
         .arg(package))
 }
 
+/// Where the source of a module is that the module in `folder` of the workspace needs.
+pub(super) fn source(folder: &str, module: &str) -> Result<PathBuf> {
+    let mut ask = Command::new(go()?);
+    ask.current_dir(root().join(folder)).args(["mod", "download", "-json", module]);
+    let answer = ask.output().context("cannot start go")?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer.stdout).context("go mod download gave no answer")?;
+    answer["Dir"].as_str().map(PathBuf::from).with_context(|| format!("there is no source of {module}: {answer}"))
+}
+
 /// A Go that can build the pinned release: the machine's, or a toolchain module fetched with Debian's older one.
 pub(crate) fn go() -> Result<PathBuf> {
     if !on_path("go") {

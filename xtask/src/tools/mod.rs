@@ -113,6 +113,17 @@ pub(crate) fn agnhost() -> Result<PathBuf> {
     kubernetes_program("agnhost", "tools/kubernetes", package, "five minutes")
 }
 
+/// A program that says in whose name it runs, built once per machine.
+pub(crate) fn nonewprivs() -> Result<PathBuf> {
+    let package = Package::Program("k8s.io/kubernetes/test/images/nonewprivs");
+    kubernetes_program("nonewprivs", "tools/kubernetes", package, "a second")
+}
+
+/// The source of the pinned release, as its module has it.
+pub(crate) fn kubernetes_source() -> Result<PathBuf> {
+    go::source("tools/kubernetes", "k8s.io/kubernetes")
+}
+
 /// etcd, built once per machine.
 pub(crate) fn etcd() -> Result<PathBuf> {
     let package = Package::Program("go.etcd.io/etcd/server/v3");

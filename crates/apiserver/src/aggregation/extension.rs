@@ -21,14 +21,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use windlass_store::Store;
 
-use super::{
-    remote::{Remote, Target},
-    upgrade::Upgrade,
-};
+use super::remote::{Remote, Target};
 use crate::{
     ApiError, Body,
     auth::User,
     codec::read,
+    upgrade::Upgrade,
     webhook::{Connections, Dialer, connections, extension_tls, reason},
 };
 

@@ -5,7 +5,6 @@ mod description;
 mod extension;
 mod local;
 mod remote;
-mod upgrade;
 
 pub(crate) use availability::keep as keep_remote;
 pub(crate) use extension::Extensions;

@@ -41,11 +41,12 @@ mod written;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use continue_token::ContinueToken;
 pub(crate) use field_selector::FieldSelector;
-pub use node::{NodeProxy, NodeProxyError};
+pub use node::{NodeProxy, NodeProxyError, PodPlace};
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use options::{DeleteOptions, ListOptions, WriteOptions};
 pub(crate) use prepare::completed;
 pub(crate) use route::{add_warnings, handle};
+pub(crate) use scope::Scope;
 pub(crate) use selector::LabelSelector;
 pub(crate) use splice::into_metadata;
 pub(crate) use storage::prefix;

@@ -6,6 +6,7 @@ use http::{
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use super::{get, log_options, scope::Scope};
 use crate::{ApiError, admission::Operation, codec::Body, object::Object};
@@ -18,6 +19,20 @@ pub trait NodeProxy: Send + Sync {
         node: &'a str,
         request: Request<Body>,
     ) -> BoxFuture<'a, Result<Response<Body>, NodeProxyError>>;
+
+    /// Opens a connection to a port of a Pod.
+    fn dial<'a>(&'a self, place: PodPlace<'a>, port: u16) -> BoxFuture<'a, Result<TcpStream, NodeProxyError>>;
+}
+
+/// A Pod, and the node that runs it.
+#[derive(Clone, Copy, Debug)]
+pub struct PodPlace<'a> {
+    /// The name of the node.
+    pub node: &'a str,
+    /// The namespace of the Pod.
+    pub namespace: &'a str,
+    /// The name of the Pod.
+    pub pod: &'a str,
 }
 
 /// Why a node did not answer.
@@ -29,6 +44,9 @@ pub enum NodeProxyError {
     /// The agent failed.
     #[error("the node agent failed: {0}")]
     Failed(String),
+    /// The Pod took no connection.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// The ways to ask for a stream.
@@ -41,7 +59,7 @@ pub(crate) async fn connect(
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
     let refused = || ApiError::method_not_allowed(scope.subject(), scope.request.verb.as_str());
-    if scope.kind.plural != "pods" || subresource == "proxy" {
+    if scope.kind.plural != "pods" {
         return Err(refused());
     }
     let target = if subresource == "log" {

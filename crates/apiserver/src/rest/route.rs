@@ -15,6 +15,8 @@ use crate::{
     Api, ApiError,
     auth::User,
     codec::{Accept, Body},
+    proxy,
+    query::Query,
     request::{RequestInfo, ResourceRequest, Verb},
     reviews,
     strategy::Part,
@@ -36,10 +38,13 @@ pub(crate) async fn handle(
     let resource = info.resource.clone().expect("the caller looked");
     let kind = api.registry().lookup(&resource.group, &resource.version, &resource.resource);
     let kind = kind.ok_or_else(ApiError::no_such_path)?;
-    if resource.verb == Verb::Patch && kind.has_verb("patch") {
+    // What is passed on has parameters, forms and patches of its own.
+    let passes = resource.subresource == "proxy";
+    if resource.verb == Verb::Patch && kind.has_verb("patch") && !passes {
         patch::check_type(&kind, request.headers())?;
     }
     let negotiate = if kind.custom().is_some() { Accept::of_custom } else { Accept::new };
+    let (verb, no_options) = (resource.verb, Query::parse(None));
     let scope = Scope {
         api: api.clone(),
         kind,
@@ -47,8 +52,8 @@ pub(crate) async fn handle(
         request: resource,
         query: info.query.clone(),
         headers: request.headers().clone(),
-        accept: negotiate(request.headers(), &info.query)?,
-        options: WriteOptions::new(&info.query, info.resource.as_ref().map_or(Verb::Other, |request| request.verb))?,
+        accept: if passes { Accept::JSON } else { negotiate(request.headers(), &info.query)? },
+        options: WriteOptions::new(if passes { &no_options } else { &info.query }, verb)?,
         warnings: Mutex::default(),
     };
     check_namespace(&scope)?;
@@ -136,6 +141,7 @@ fn dispatch_subresource<'a>(scope: &'a Arc<Scope>, name: &'a str, request: Reque
         ("eviction", ..) => Box::pin(eviction::evict(scope, request)),
         ("binding", ..) => Box::pin(binding::bind(scope, request)),
         ("token", ..) => Box::pin(token::token(scope, request)),
+        ("proxy", ..) => Box::pin(proxy::proxy(scope, request)),
         _ if connects => Box::pin(node::connect(scope, name, request)),
         (_, Some(_), Verb::Get) => Box::pin(get::get(scope)),
         (_, Some(part), Verb::Update) => Box::pin(update::replace(scope, part, request)),

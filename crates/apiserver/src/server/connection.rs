@@ -23,6 +23,7 @@ use super::{Tls, gathered::Gathered};
 use crate::{
     Api,
     auth::{Peer, user_of_certificate},
+    proxy::ClientAddress,
 };
 
 /// How many connections there may be at once; more wait.
@@ -80,8 +81,9 @@ async fn connection(
     shutdown: CancellationToken,
 ) -> Result<(), crate::BoxError> {
     stream.set_nodelay(true)?;
+    let client = ClientAddress(stream.peer_addr()?);
     let Some(acceptor) = acceptor else {
-        return requests(stream, Protocol::Unknown, Peer::Remote { certificate: None }, api, shutdown).await;
+        return requests(stream, Protocol::Unknown, (Peer::Remote { certificate: None }, client), api, shutdown).await;
     };
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     let stream = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await.map_err(late)??;
@@ -91,7 +93,7 @@ async fn connection(
         Some(b"h2") => Protocol::Http2,
         _ => Protocol::Unknown,
     };
-    requests(stream, protocol, Peer::Remote { certificate }, api, shutdown).await
+    requests(stream, protocol, (Peer::Remote { certificate }, client), api, shutdown).await
 }
 
 /// What the client and the server agreed to speak.
@@ -104,13 +106,14 @@ enum Protocol {
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     protocol: Protocol,
-    peer: Peer,
+    (peer, client): (Peer, ClientAddress),
     api: Api,
     shutdown: CancellationToken,
 ) -> Result<(), crate::BoxError> {
     let peer = Arc::new(peer);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let (api, peer) = (api.clone(), Arc::clone(&peer));
+        request.extensions_mut().insert(client);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         async move { Ok::<_, Infallible>(api.handle(request, &peer).await) }
     });

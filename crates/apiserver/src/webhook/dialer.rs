@@ -119,16 +119,15 @@ pub(crate) fn service_addresses(
     let wanted = ports.clone().find(|known| known["port"] == port);
     let missing = || UnservedError::NotListening(port, name.to_owned());
     let port_name = wanted.ok_or_else(missing)?["name"].as_str().unwrap_or_default();
-    let prefix = format!("/discovery.k8s.io/endpointslices/{namespace}/");
-    let slices = snapshot.range(&prefix, None).filter_map(|(_, entry)| read(&entry.value));
-    let slices: Vec<Value> = slices.filter(|slice| slice.label("kubernetes.io/service-name") == Some(name)).collect();
+    let slices = service_slices(snapshot, namespace, name);
     if slices.is_empty() {
         return match text("/spec/clusterIP").parse::<IpAddr>() {
             Ok(address) => Ok(vec![(address.to_string(), port)]),
             Err(_) => Err(unserved(name)),
         };
     }
-    let endpoints: Vec<_> = slices.iter().flat_map(|slice| ready_endpoints(slice, port_name)).collect();
+    let endpoints = slices.iter().flat_map(|slice| ready_endpoints(slice, port_name));
+    let endpoints: Vec<_> = endpoints.map(|endpoint| (endpoint.address.to_owned(), endpoint.port)).collect();
     if endpoints.is_empty() { Err(unserved(name)) } else { Ok(endpoints) }
 }
 
@@ -136,7 +135,23 @@ fn unserved(name: &str) -> UnservedError {
     UnservedError::WithoutEndpoints(name.to_owned())
 }
 
-fn ready_endpoints(slice: &Value, port_name: &str) -> Vec<(String, u16)> {
+/// The EndpointSlices of a Service.
+pub(crate) fn service_slices(snapshot: &Snapshot, namespace: &str, name: &str) -> Vec<Value> {
+    let prefix = format!("/discovery.k8s.io/endpointslices/{namespace}/");
+    let slices = snapshot.range(&prefix, None).filter_map(|(_, entry)| serde_json::from_slice(&entry.value).ok());
+    slices.filter(|slice: &Value| slice.label("kubernetes.io/service-name") == Some(name)).collect()
+}
+
+/// One address behind a port of a Service.
+pub(crate) struct Endpoint<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) port: u16,
+    /// The object that has the address; `Null` if nobody says.
+    pub(crate) target: &'a Value,
+}
+
+/// What a slice says of the port with this name.
+pub(crate) fn ready_endpoints<'a>(slice: &'a Value, port_name: &str) -> Vec<Endpoint<'a>> {
     let ports = slice["ports"].as_array().into_iter().flatten();
     let port = ports.clone().find(|port| port["name"].as_str().unwrap_or_default() == port_name);
     let Some(port) = port.and_then(|port| port["port"].as_u64()).and_then(|port| u16::try_from(port).ok()) else {
@@ -144,8 +159,11 @@ fn ready_endpoints(slice: &Value, port_name: &str) -> Vec<(String, u16)> {
     };
     let endpoints = slice["endpoints"].as_array().into_iter().flatten();
     let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
-    let addresses = ready.flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten());
-    addresses.filter_map(Value::as_str).map(|address| (address.to_owned(), port)).collect()
+    let addresses = ready.flat_map(|endpoint| {
+        let addresses = endpoint["addresses"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        addresses.map(|address| Endpoint { address, port, target: &endpoint["targetRef"] })
+    });
+    addresses.collect()
 }
 
 #[cfg(test)]

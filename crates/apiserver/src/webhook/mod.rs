@@ -9,5 +9,5 @@ mod trust;
 pub(crate) use client::{Webhooks, reason};
 pub(crate) use connections::{Connections, connections};
 pub(crate) use destination::ClientConfig;
-pub(crate) use dialer::{Dialer, UnservedError, service_addresses};
+pub(crate) use dialer::{Dialer, UnservedError, ready_endpoints, service_addresses, service_slices};
 pub(crate) use trust::{check_bundle, extension_tls};

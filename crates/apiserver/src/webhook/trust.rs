@@ -38,11 +38,9 @@ pub(crate) fn extension_tls(
     identity: Option<(&str, &str)>,
 ) -> Result<ClientConfig, TrustError> {
     let named = ca_bundle.map(certificates).transpose()?.unwrap_or_default();
-    let roots = if named.is_empty() { system_roots() } else { roots(&named)? };
     let provider = Arc::new(ring::default_provider());
-    let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-    let inner = inner.build().map_err(|error| TrustError::Roots(error.to_string()))?;
-    let verifier = Verifier { inner, named, trusts_anybody, provider: Arc::clone(&provider) };
+    let inner = if trusts_anybody { None } else { Some(webpki(&named, &provider)?) };
+    let verifier = Verifier { inner, named, provider: Arc::clone(&provider) };
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| TrustError::Roots(error.to_string()))?;
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
@@ -52,6 +50,15 @@ pub(crate) fn extension_tls(
     let chain = chain.map_err(|error| unusable(&error))?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| unusable(&error))?;
     builder.with_client_auth_cert(chain, key).map_err(|error| unusable(&error))
+}
+
+fn webpki(
+    named: &[CertificateDer<'static>],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, TrustError> {
+    let roots = if named.is_empty() { system_roots() } else { roots(named)? };
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    verifier.build().map_err(|error| TrustError::Roots(error.to_string()))
 }
 
 /// Whether a `caBundle` can be used.
@@ -99,9 +106,9 @@ fn system_roots() -> RootCertStore {
 /// own, and mark it as an authority, and clients written in Go accept that.
 #[derive(Debug)]
 struct Verifier {
-    inner: Arc<WebPkiServerVerifier>,
+    /// `None` trusts anybody.
+    inner: Option<Arc<WebPkiServerVerifier>>,
     named: Vec<CertificateDer<'static>>,
-    trusts_anybody: bool,
     provider: Arc<CryptoProvider>,
 }
 
@@ -114,10 +121,8 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.trusts_anybody {
-            return Ok(ServerCertVerified::assertion());
-        }
-        let verified = self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let Some(inner) = &self.inner else { return Ok(ServerCertVerified::assertion()) };
+        let verified = inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         let Err(error) = verified else { return verified };
         if !self.named.iter().any(|named| named == end_entity) || !is_valid_at(end_entity, now) {
             return Err(error);

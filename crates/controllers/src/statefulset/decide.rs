@@ -123,8 +123,14 @@ fn shrink(observed: Observed<'_>, known: &BTreeMap<i32, &Pod>) -> Vec<Step> {
         let alive = surplus.into_iter().filter(|(_, pod)| !pods::is_terminating(pod));
         return alive.map(|(ordinal, _)| Step::Delete { ordinal }).collect();
     }
+    // One that is not well waits for those below it that are not, so that nothing goes while all of them are in trouble.
+    let first_unwell = known.iter().find(|(_, pod)| !observed.is_healthy(pod)).map(|(ordinal, _)| *ordinal);
     match surplus.first() {
-        Some((ordinal, pod)) if !pods::is_terminating(pod) => vec![Step::Delete { ordinal: *ordinal }],
+        Some((ordinal, pod))
+            if !pods::is_terminating(pod) && (observed.is_healthy(pod) || first_unwell == Some(*ordinal)) =>
+        {
+            vec![Step::Delete { ordinal: *ordinal }]
+        }
         _ => vec![],
     }
 }
@@ -244,6 +250,9 @@ mod tests {
         check(json!({"replicas": 1}), "0:r:b 1:r:b 2:r:b", "-2");
         check(json!({"replicas": 1}), "0:r:b 1:r:b 2:t:b", "");
         check(json!({"replicas": 1}), "0:n:b 1:r:b 2:r:b", "");
+        check(json!({"replicas": 0}), "0:n:b 1:n:b 2:n:b", "");
+        check(json!({"replicas": 0}), "0:n:b 1:n:b 2:r:b", "-2");
+        check(json!({"replicas": 0}), "0:r:b 1:r:b 2:n:b", "-2");
         check(json!({"replicas": 2, "ordinals": {"start": 5}}), "", "+5b");
         check(json!({"replicas": 2, "ordinals": {"start": 5}}), "0:r:b 5:r:b 6:r:b", "-0");
     }

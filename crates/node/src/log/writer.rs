@@ -189,7 +189,7 @@ fn take_lines(pending: &mut Vec<u8>, stream: Stream, at: Timestamp, end: bool) -
         }
     }
     if end && !rest.is_empty() {
-        lines.extend(line::format(stream, at, rest, true));
+        lines.extend(line::format(stream, at, rest, false));
         rest = &[];
     }
     let keep = rest.len();
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(lines.lines().count(), 2);
         assert_eq!(pending, b"thr");
         let lines = String::from_utf8(take_lines(&mut pending, Stream::Stdout, at, true)).unwrap();
-        assert!(lines.ends_with(" F thr\n"));
+        assert!(lines.ends_with(" P thr\n"), "a line that does not end is not ended");
         let mut pending = vec![b'x'; TEXT_BYTES_MAX + 1];
         pending.push(b'\n');
         let lines = String::from_utf8(take_lines(&mut pending, Stream::Stdout, at, false)).unwrap();

@@ -9,14 +9,13 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 
-use super::bounds;
 use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
 use super::ephemeral;
-use super::hook;
+use super::grace::GRACE_DEFAULT;
 use super::inside::Inside;
 use super::live::{Entry, Live};
 use super::observed::Ended;
@@ -26,7 +25,6 @@ use super::signal::signal_number;
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec};
 use super::survival::Survivor;
-use super::termination;
 use super::watchdog::{Excess, Watchdog};
 use crate::context::Context;
 use crate::image::{Hold, Image};
@@ -34,11 +32,7 @@ use crate::log::{self, Log};
 use crate::sandbox::{ContainerSpec, Origin, Report, Request, Running};
 use crate::tree;
 
-/// How long the rest of the output is waited for after the end.
-const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 const FINDINGS_MAX: usize = 16;
-/// What a hook may take after the start.
-const POST_START_LIMIT: Duration = Duration::from_secs(300);
 
 /// What a container's task tells its Pod's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +98,7 @@ pub(crate) async fn run(mut job: Job) {
 }
 
 impl Job {
-    async fn tell(&self, update: Update) {
+    pub(super) async fn tell(&self, update: Update) {
         // A Pod whose task is gone needs no news.
         let _ = self.updates.send((self.container.name.clone(), update)).await;
     }
@@ -128,7 +122,7 @@ impl Job {
         format!("spec.{list}{{{}}}", self.container.name)
     }
 
-    fn directory(&self) -> PathBuf {
+    pub(super) fn directory(&self) -> PathBuf {
         let pod = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
         pod.join("containers").join(&self.container.name).join(self.number.to_string())
     }
@@ -160,8 +154,18 @@ impl Job {
 
     /// The log of this run.
     pub(super) fn log(&self) -> std::io::Result<Log> {
-        let directory = self.context.log_directory(&*self.pod).join(&self.container.name);
-        self.context.logs.begin(directory, self.number)
+        self.context.logs.begin(self.log_directory(), self.number)
+    }
+
+    /// Where the logs of the container are.
+    pub(super) fn log_directory(&self) -> PathBuf {
+        self.context.log_directory(&*self.pod).join(&self.container.name)
+    }
+
+    /// How long the program gets to end where nobody says.
+    pub(super) fn grace(&self) -> Duration {
+        let seconds = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(GRACE_DEFAULT, Duration::from_secs)
     }
 
     /// Takes charge of a container whose program runs: its first process, since when, and where it comes from.
@@ -265,37 +269,46 @@ impl Job {
 
 /// A container whose program runs.
 pub(super) struct Run {
-    running: Running,
-    output: JoinHandle<()>,
+    pub(super) running: Running,
+    pub(super) output: JoinHandle<()>,
     /// The file that it goes to.
-    log: PathBuf,
-    console: Arc<Console>,
-    inside: Inside,
+    pub(super) log: PathBuf,
+    pub(super) console: Arc<Console>,
+    pub(super) inside: Inside,
     /// Others find the container by it.
-    entry: Entry,
+    pub(super) entry: Entry,
     /// Its image stays in the store.
     #[expect(dead_code, reason = "held for its lock")]
     held: Option<Hold>,
-    origin: Origin,
-    started: Timestamp,
+    pub(super) origin: Origin,
+    pub(super) started: Timestamp,
     /// What is known of a container that an earlier node started.
     pub(super) before: Option<Before>,
     /// What it was ended for.
-    excess: Option<Excess>,
+    pub(super) excess: Option<Excess>,
 }
 
 impl Run {
     /// Sees the program through to its end.
     async fn tend(mut self, job: &mut Job) {
-        let is_new = self.before.is_none();
-        if is_new {
+        let mut ended = None;
+        if self.before.is_none() {
             job.event("Started", format!("Started container {}", job.container.name));
+            ended = self.post_start(job).await;
         }
         job.tell(Update::Started { at: self.started, image_id: self.origin.image_id.clone() }).await;
+        let code = match ended {
+            Some(code) => code,
+            None => self.watch(job).await,
+        };
+        self.finish(job, code).await;
+    }
+
+    /// Probes and watches the program until it has ended.
+    async fn watch(&mut self, job: &mut Job) -> i32 {
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
         let before = self.before.unwrap_or_default();
         let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
-        let post_start = is_new.then(|| self.post_start(job)).flatten();
         let mut watchdog = Watchdog::new(&job.container, self.inside.init, self.inside.group.clone());
         let code = loop {
             tokio::select! {
@@ -320,68 +333,12 @@ impl Run {
             }
         };
         prober.abort();
-        if let Some(hook) = post_start {
-            hook.abort();
-        }
-        self.finish(job, code).await;
-    }
-
-    fn post_start(&self, job: &Job) -> Option<AbortHandle> {
-        let handler = job.container.lifecycle.as_ref()?.post_start.clone()?;
-        let (inside, events, pod) = (self.inside.clone(), job.context.events.clone(), Arc::clone(&job.pod));
-        let task = tokio::spawn(async move {
-            if let Err(why) = hook::run(&handler, &inside, POST_START_LIMIT).await {
-                events.warning(&*pod, None, "FailedPostStartHook", why);
-            }
-        });
-        Some(task.abort_handle())
-    }
-
-    /// Ends the program: hook, signal, and after the grace period the end.
-    async fn stop(&mut self, job: &mut Job, grace: Duration) -> i32 {
-        job.event("Killing", format!("Stopping container {}", job.container.name));
-        let mut deadline = tokio::time::Instant::now() + grace;
-        let handler = job.container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.clone());
-        if let Some(handler) = handler
-            && !grace.is_zero()
-        {
-            tokio::select! {
-                result = hook::run(&handler, &self.inside, grace) => if let Err(why) = result {
-                    job.warn("FailedPreStopHook", why);
-                },
-                code = exit_code(&mut self.running) => return code,
-            }
-        }
-        self.running.request(Request::Signal(self.origin.stop_signal)).await;
-        loop {
-            tokio::select! {
-                code = exit_code(&mut self.running) => return code,
-                () = tokio::time::sleep_until(deadline) => {
-                    self.running.request(Request::Kill).await;
-                    return exit_code(&mut self.running).await;
-                }
-                Ok(()) = job.stop.changed() => {
-                    let shorter = job.stop.borrow_and_update().unwrap_or_default();
-                    deadline = deadline.min(tokio::time::Instant::now() + shorter);
-                }
-            }
-        }
-    }
-
-    async fn finish(mut self, job: &Job, code: i32) {
-        let finished = Timestamp::now();
-        drop(self.entry);
-        self.running.gone().await;
-        let _ = tokio::time::timeout(OUTPUT_LINGER, self.output).await;
-        self.console.close();
-        let message = termination::message(&job.container, code, &job.directory(), &self.log);
-        let reason = bounds::reason(code, self.excess, self.inside.group.as_ref());
-        let ended = Ended { code, reason: reason.to_owned(), message, started: Some(self.started), finished };
-        job.tell(Update::Ended(ended)).await;
+        code
     }
 }
 
-async fn exit_code(running: &mut Running) -> i32 {
+/// Waits for the end of the program.
+pub(super) async fn exit_code(running: &mut Running) -> i32 {
     loop {
         if let Report::Exited(code) = running.next_report().await {
             return code;

@@ -39,6 +39,11 @@ impl LiveContainers {
         self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
     }
 
+    /// How many containers run.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Every container that runs, with the uid of its Pod and its name.
     pub(crate) fn all(&self) -> Vec<((String, String), Arc<Live>)> {
         self.lock().iter().map(|(key, live)| (key.clone(), Arc::clone(live))).collect()

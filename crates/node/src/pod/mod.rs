@@ -3,9 +3,11 @@
 mod bounds;
 mod console;
 mod container;
+mod ending;
 mod environment;
 mod ephemeral;
 mod eviction;
+mod grace;
 mod grpc;
 mod hook;
 mod inside;

@@ -60,7 +60,7 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let deleting = pod.metadata.deletion_timestamp.is_some();
     if deleting || phase(pod, observed).is_final() {
-        plan.actions = stop_all(observed);
+        plan.actions = stop_all(pod, observed);
         if deleting && !observed.containers.values().any(Observation::is_active) {
             plan.actions.push(Action::Remove);
         }
@@ -139,8 +139,14 @@ pub(crate) fn phase(pod: &Pod, observed: &Observed) -> Phase {
 
 /// Whether every init container has done its work.
 pub(crate) fn initialised(pod: &Pod, observed: &Observed) -> bool {
-    let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    init.all(|container| is_initialised(container, &observed.container(&container.name)))
+    incomplete(pod, observed).is_empty()
+}
+
+/// The init containers that are not done.
+pub(crate) fn incomplete<'a>(pod: &'a Pod, observed: &Observed) -> Vec<&'a str> {
+    let init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let open = init.filter(|container| !is_initialised(container, &observed.container(&container.name)));
+    open.map(|container| container.name.as_str()).collect()
 }
 
 /// Whether a container runs beside the others though it is listed among the init containers.
@@ -183,12 +189,17 @@ fn start_time(container: &Container, pod: &Pod, observation: &Observation) -> Op
     }
 }
 
-fn stop_all(observed: &Observed) -> Vec<Action> {
-    let active = observed
-        .containers
-        .iter()
-        .filter(|(_, observation)| matches!(observation.state, State::Starting { .. } | State::Running { .. }));
-    active.map(|(name, _)| Action::Stop(name.clone())).collect()
+/// Containers end together; those that run beside the others after them, the last one first.
+fn stop_all(pod: &Pod, observed: &Observed) -> Vec<Action> {
+    let sidecars = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()).filter(|c| is_sidecar(c));
+    let sidecars: Vec<&str> = sidecars.map(|container| container.name.as_str()).collect();
+    let active = observed.containers.iter().filter(|(_, observation)| observation.is_active());
+    let (beside, mut turn): (Vec<_>, Vec<_>) = active.partition(|(name, _)| sidecars.contains(&name.as_str()));
+    if turn.is_empty() {
+        turn.extend(beside.into_iter().max_by_key(|(name, _)| sidecars.iter().position(|sidecar| sidecar == name)));
+    }
+    let is_told = |observation: &Observation| matches!(observation.state, State::Stopping { .. });
+    turn.into_iter().filter(|(_, found)| !is_told(found)).map(|(name, _)| Action::Stop(name.clone())).collect()
 }
 
 fn deadline(pod: &Pod) -> Option<Timestamp> {

@@ -139,3 +139,17 @@ fn a_pod_past_its_deadline_expires() {
     assert_eq!(plan(&pod, &observed, NOW).wake, Some(NOW + SignedDuration::from_secs(5)));
     assert_eq!(plan(&pod, &observed, NOW + SignedDuration::from_secs(5)).actions, [Action::Expire]);
 }
+
+#[test]
+fn containers_beside_the_others_end_after_them_the_last_one_first() {
+    let mut pod = pod("Always", &["side:s", "side:a"], &["m"]);
+    pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(NOW));
+    let stopping = || Observation { state: State::Stopping { since: NOW }, ..running() };
+    let all = |m, a, s| observed(&[("m", m), ("a", a), ("s", s)]);
+    check(&pod, &all(running(), running(), running()), Phase::Running, &["stop m"]);
+    check(&pod, &all(stopping(), running(), running()), Phase::Running, &[]);
+    check(&pod, &all(ended(0, 1), running(), running()), Phase::Running, &["stop a"]);
+    check(&pod, &all(ended(0, 1), stopping(), running()), Phase::Running, &[]);
+    check(&pod, &all(ended(0, 1), ended(0, 1), running()), Phase::Running, &["stop s"]);
+    check(&pod, &all(ended(0, 1), ended(0, 1), ended(0, 1)), Phase::Running, &["remove"]);
+}

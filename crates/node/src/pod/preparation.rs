@@ -44,7 +44,9 @@ impl Worker {
         self.sources = self.names.fetch(&self.context.cache, &self.pod).await;
         let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
         let client = self.context.config.client.clone();
-        let mut supplies = Supplies { client: &client, sources: &self.sources, addresses, tokens: &mut self.tokens };
+        let memory = self.context.memory_directory(&self.pod.uid().unwrap_or_default());
+        let sources = &self.sources;
+        let mut supplies = Supplies { client: &client, sources, addresses, tokens: &mut self.tokens, memory };
         let places = volume::prepare(&self.pod, &directory.join("volumes"), &mut supplies).await;
         self.volumes = Arc::new(places.map_err(|error| ("FailedMount", error.to_string()))?);
         self.write_node_files().map_err(|error| ("FailedCreatePodSandBox", error.to_string()))
@@ -65,7 +67,9 @@ impl Worker {
         self.sources = self.names.fetch(&self.context.cache, &self.pod).await;
         let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
         let client = self.context.config.client.clone();
-        let mut supplies = Supplies { client: &client, sources: &self.sources, addresses, tokens: &mut self.tokens };
+        let memory = self.context.memory_directory(&self.pod.uid().unwrap_or_default());
+        let sources = &self.sources;
+        let mut supplies = Supplies { client: &client, sources, addresses, tokens: &mut self.tokens, memory };
         if let Err(error) = volume::prepare(&self.pod, &directory.join("volumes"), &mut supplies).await {
             self.context.events.warning(&*self.pod, None, "FailedMount", error.to_string());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, Pod, VolumeMount};
 use kube::ResourceExt;
@@ -12,6 +12,7 @@ use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
 use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, make_beneath};
+use crate::sysctl;
 use crate::volume;
 
 const TERMINATION_PATH: &str = "/dev/termination-log";
@@ -32,6 +33,10 @@ pub(crate) enum SpecError {
     Root,
     #[error("volumeMount {0:?} names no volume of the Pod")]
     Volume(String),
+    #[error("subPath {0:?} is no path inside of a volume")]
+    Outside(String),
+    #[error("subPathExpr {0:?} names a variable that is not set")]
+    Variable(String),
     #[error("failed to prepare subPath for volumeMount \"{mount}\" of container \"{container}\": {path:?}: {source}")]
     SubPath { mount: String, container: String, path: String, source: io::Error },
     #[error("{path}: {source}")]
@@ -79,6 +84,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         input: input(from.container),
         keep: None,
         neighbour: from.neighbour,
+        settings: sysctl::own(from.pod),
         group: None,
         nice: 0,
     })
@@ -180,11 +186,7 @@ fn volume_mount(
     variables: &BTreeMap<String, String>,
 ) -> Result<Mount, SpecError> {
     let place = from.volumes.get(&wanted.name).ok_or_else(|| SpecError::Volume(wanted.name.clone()))?;
-    let sub = match (&wanted.sub_path_expr, &wanted.sub_path) {
-        (Some(expression), _) => expand(expression, variables),
-        (None, Some(path)) => path.clone(),
-        (None, None) => String::new(),
-    };
+    let sub = sub_path(wanted, variables)?;
     let source = if sub.is_empty() {
         Source::Bind(place.clone())
     } else {
@@ -204,6 +206,25 @@ fn volume_mount(
         target: PathBuf::from(&wanted.mount_path),
         read_only: read_only || wanted.read_only == Some(true),
     })
+}
+
+/// The path inside of a volume that is mounted; empty for all of it.
+fn sub_path(wanted: &VolumeMount, variables: &BTreeMap<String, String>) -> Result<String, SpecError> {
+    let sub = match (&wanted.sub_path_expr, &wanted.sub_path) {
+        (Some(expression), _) if !expression.is_empty() => {
+            let sub = expand(expression, variables);
+            let is_known = |name: &str| variables.contains_key(name);
+            let mut named = expression.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));
+            if named.any(|(name, _)| !is_known(name)) {
+                return Err(SpecError::Variable(expression.clone()));
+            }
+            sub
+        }
+        (_, Some(path)) => path.clone(),
+        _ => String::new(),
+    };
+    let is_inside = Path::new(&sub).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if is_inside { Ok(sub) } else { Err(SpecError::Outside(sub)) }
 }
 
 /// Files that the node gives every container, unless a volume takes their place.
@@ -268,6 +289,25 @@ mod tests {
             command(&container("true"), &image(true), &BTreeMap::new()),
             Err(SpecError::RelativeCommand(_))
         ));
+    }
+
+    #[test]
+    fn a_path_inside_of_a_volume_stays_there() {
+        let check = |mount: serde_json::Value, expect: Option<&str>| {
+            let mut mount = mount;
+            (mount["name"], mount["mountPath"]) = ("v".into(), "/v".into());
+            let mount: VolumeMount = serde_json::from_value(mount).unwrap();
+            let variables = [("A".to_owned(), "a".to_owned()), ("ROOT".to_owned(), "/tmp".to_owned())].into();
+            assert_eq!(sub_path(&mount, &variables).ok().as_deref(), expect, "{mount:?}");
+        };
+        check(json!({}), Some(""));
+        check(json!({"subPath": "a/b"}), Some("a/b"));
+        check(json!({"subPath": "./a"}), Some("./a"));
+        check(json!({"subPath": "../a"}), None);
+        check(json!({"subPath": "/a"}), None);
+        check(json!({"subPathExpr": "x/$(A)"}), Some("x/a"));
+        check(json!({"subPathExpr": "$(ROOT)"}), None);
+        check(json!({"subPathExpr": "$(B)"}), None);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use super::ephemeral;
 use super::observed::{Ended, Observation, Observed, State};
 use super::plan::{self, Phase};
 
+/// The reason of a container that is on its way.
+const CREATING: &str = "ContainerCreating";
+
 /// The status to write; conditions of other writers are not in it.
 pub(crate) fn status(pod: &Pod, observed: &Observed, addresses: Option<Addresses>, now: Timestamp) -> PodStatus {
     let spec = pod.spec.clone().unwrap_or_default();
@@ -72,6 +75,8 @@ fn container_status(pod: &Pod, container: &Container, observed: &Observed, now: 
         restart_count: observation.restarts,
         last_state: Some(last.map_or_else(ContainerState::default, |ended| terminated(&ended))),
         state: Some(state),
+        resources: container.resources.clone().filter(|_| running),
+        allocated_resources: container.resources.as_ref().filter(|_| running).and_then(|own| own.requests.clone()),
         ..ContainerStatus::default()
     }
 }
@@ -91,17 +96,21 @@ fn state(pod: &Pod, container: &Container, observed: &Observed, now: Timestamp) 
             _ => terminated(ended),
         },
         State::Waiting { reason, message, .. } => {
-            let initialising = reason == "ContainerCreating" && !plan::initialised(pod, observed);
             let obstacle = observed.obstacle.as_deref().unwrap_or_default();
             let message = if message.is_empty() { obstacle } else { message };
-            waiting(if initialising { "PodInitializing" } else { reason }, message)
+            waiting(if reason == CREATING { creating(pod, observed) } else { reason }, message)
         }
         // What kept it from starting is shown until it has started.
         State::Starting { message } => match &observation.refusal {
             Some((reason, why)) => waiting(reason, why),
-            None => waiting("ContainerCreating", message),
+            None => waiting(creating(pod, observed), message),
         },
     }
+}
+
+/// What a container waits for that has not been started yet.
+fn creating(pod: &Pod, observed: &Observed) -> &'static str {
+    if plan::initialised(pod, observed) { CREATING } else { "PodInitializing" }
 }
 
 fn will_restart(pod: &Pod, container: &Container, observed: &Observed, ended: &Ended) -> bool {
@@ -169,7 +178,10 @@ fn conditions(
         if containers_ready { Some(("ReadinessGatesNotReady", closed.clone())) } else { why_unready() }
     };
     let initialised = plan::initialised(pod, observed) || phase == Phase::Succeeded;
-    let not_initialised = || Some(("ContainersNotInitialized", "init containers have not completed".to_owned()));
+    let not_initialised = || {
+        let incomplete = plan::incomplete(pod, observed).join(" ");
+        Some(("ContainersNotInitialized", format!("containers with incomplete status: [{incomplete}]")))
+    };
     let judgements: [Judgement; 5] = [
         ("PodReadyToStartContainers", observed.prepared && !phase.is_final(), None),
         ("Initialized", initialised, (!initialised).then(not_initialised).flatten()),

@@ -20,8 +20,7 @@ use super::observed::{Observed, State};
 use super::plan::{self, Action};
 use super::prober::Finding;
 use super::sources::{Names, Sources};
-use super::{ephemeral, eviction};
-use super::{status, writing};
+use super::{ephemeral, status, writing};
 use crate::address::PodAddress;
 use crate::cache::Lease;
 use crate::context::Context;
@@ -31,8 +30,6 @@ use crate::volume::Tokens;
 
 /// Updates that wait for the Pod's task.
 const UPDATES_MAX: usize = 64;
-/// How long a Pod that never asked for a period gets to end.
-const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 /// How long Pods get when the node itself ends.
 const SHUTDOWN_GRACE_MAX: Duration = Duration::from_secs(10);
 /// How soon something that failed is tried again, if nothing it depends on changes before.
@@ -113,18 +110,22 @@ enum Flow {
 impl Worker {
     /// Starts the task of a Pod.
     ///
-    /// `address` is the one that it has already.
+    /// `address` is the one that it has already, and `refusal` why it cannot run here: reason and message.
     pub(crate) fn spawn(
         context: Arc<Context>,
         pod: Arc<Pod>,
-        address: Option<PodAddress>,
+        (address, refusal): (Option<PodAddress>, Option<(String, String)>),
         stop: CancellationToken,
     ) -> WorkerHandle {
         let (sender, pods) = watch::channel(Arc::clone(&pod));
         let gone = CancellationToken::new();
         let (update_sender, updates) = mpsc::channel(UPDATES_MAX);
+        let mut observed = Observed::from_pod(&pod, Timestamp::now());
+        if refusal.is_some() {
+            observed.failed = refusal;
+        }
         let worker = Self {
-            observed: Observed::from_pod(&pod, Timestamp::now()),
+            observed,
             names: Names::of(&pod),
             context,
             pod,
@@ -166,7 +167,7 @@ impl Worker {
             let timer = sleep_until(wake);
             tokio::select! {
                 changed = self.pods.changed() => match changed {
-                    Ok(()) => self.take_pod(),
+                    Ok(()) => if self.take_pod() { self.refresh().await },
                     Err(_) => return self.shut_down().await,
                 },
                 Some((name, update)) = self.updates.recv() => self.take(&name, update),
@@ -185,15 +186,17 @@ impl Worker {
     }
 
     /// Takes in a new version of the Pod; a deletion that is now in more of a hurry reaches containers that end already.
-    fn take_pod(&mut self) {
+    /// True if what containers are told about their Pod has changed.
+    fn take_pod(&mut self) -> bool {
         let before = self.grace();
-        self.pod = Arc::clone(&self.pods.borrow_and_update());
+        let old = std::mem::replace(&mut self.pod, Arc::clone(&self.pods.borrow_and_update()));
         let now = self.grace();
         if now < before && self.pod.metadata.deletion_timestamp.is_some() {
             for stop in self.tasks.values() {
                 stop.send_if_modified(|grace| grace.replace(now).is_some());
             }
         }
+        old.labels() != self.pod.labels() || old.annotations() != self.pod.annotations()
     }
 
     fn is_gone(&self) -> bool {
@@ -219,7 +222,7 @@ impl Worker {
                 Action::Prepare => {}
                 Action::Start(name) => self.start(&name),
                 Action::BackOff(name) => self.back_off(&name),
-                Action::Stop(name) => self.stop_container(&name, self.grace()),
+                Action::Stop(name) => self.stop_container(&name, self.grace_left(&name)),
                 Action::Expire => {
                     let message = "Pod was active on the node longer than the specified deadline".to_owned();
                     self.observed.failed = Some(("DeadlineExceeded".to_owned(), message));
@@ -246,16 +249,6 @@ impl Worker {
         if ends && self.departure.is_none() {
             self.departure = self.address.as_ref().map(|address| self.context.leaving.enter(address.get()));
         }
-    }
-
-    /// How long the Pod's containers get to end.
-    fn grace(&self) -> Duration {
-        let wanted = self.pod.metadata.deletion_grace_period_seconds;
-        let spec = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
-        let seconds = wanted.or(spec).and_then(|seconds| u64::try_from(seconds).ok());
-        let grace = seconds.map_or(GRACE_DEFAULT, Duration::from_secs);
-        let evicted = self.observed.failed.as_ref().is_some_and(|(reason, _)| reason == eviction::EVICTED);
-        if evicted { grace.min(eviction::GRACE) } else { grace }
     }
 
     pub(super) fn addresses(&self) -> Option<Addresses> {
@@ -362,6 +355,10 @@ impl Worker {
                 self.tasks.remove(&name);
             }
         }
+        // What is in memory does not outlast the node, as it would not outlast the machine.
+        if let Err(error) = tree::remove(&self.context.memory_directory(&self.pod.uid().unwrap_or_default())) {
+            tracing::warn!(%error, pod = self.pod.name_any(), "volumes in memory were not removed");
+        }
     }
 
     /// Removes the Pod's files and its object; false if that has to be tried again.
@@ -369,9 +366,13 @@ impl Worker {
         if !self.gone.is_cancelled() {
             self.write_status().await;
         }
-        let directories =
-            [self.context.pod_directory(&self.pod.uid().unwrap_or_default()), self.context.log_directory(&*self.pod)];
-        let (context, uid) = (Arc::clone(&self.context), self.pod.uid().unwrap_or_default());
+        let uid = self.pod.uid().unwrap_or_default();
+        let directories = [
+            self.context.pod_directory(&uid),
+            self.context.memory_directory(&uid),
+            self.context.log_directory(&*self.pod),
+        ];
+        let context = Arc::clone(&self.context);
         let remove = move || {
             let _ = context.cgroups.as_ref().map(|cgroups| cgroups.remove_pod(&uid));
             directories.iter().try_for_each(|directory| tree::remove(directory))

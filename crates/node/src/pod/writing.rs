@@ -18,6 +18,10 @@ use crate::names::{Cluster, Resolver};
 const OWN_CONDITIONS: [&str; 5] =
     ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
+/// What the hosts file of a Pod begins with, and that of one that shares the network of the machine.
+const HOSTS: &str = "# Kubernetes-managed hosts file.";
+const HOSTS_OF_MACHINE: &str = "# Kubernetes-managed hosts file (host network).";
+
 impl Worker {
     /// Writes the status if it is not what was written last; false if that has to be tried again.
     pub(super) async fn write_status(&mut self) -> bool {
@@ -67,13 +71,18 @@ impl Worker {
         let namespace = self.pod.namespace().unwrap_or_default();
         let name = hostname(&self.pod);
         let spec = self.pod.spec.clone().unwrap_or_default();
-        let qualified = spec
-            .subdomain
-            .map(|subdomain| format!("{name}.{subdomain}.{namespace}.svc.{} ", self.context.config.cluster_domain));
-        let mut text = format!("127.0.0.1 localhost\n{} {}{name}\n", addresses.pod, qualified.unwrap_or_default());
+        let mut text = if spec.host_network == Some(true) {
+            format!("{HOSTS_OF_MACHINE}\n{}\n", fs::read_to_string("/etc/hosts").unwrap_or_default().trim_end())
+        } else {
+            let qualified = spec.subdomain.map(|subdomain| {
+                format!("{name}.{subdomain}.{namespace}.svc.{}\t", self.context.config.cluster_domain)
+            });
+            let qualified = qualified.unwrap_or_default();
+            format!("{HOSTS}\n127.0.0.1\tlocalhost\n{}\t{qualified}{name}\n", addresses.pod)
+        };
         for alias in spec.host_aliases.iter().flatten() {
-            let names = alias.hostnames.clone().unwrap_or_default().join(" ");
-            text.push_str(&format!("{} {names}\n", alias.ip));
+            let names = alias.hostnames.clone().unwrap_or_default().join("\t");
+            text.push_str(&format!("{}\t{names}\n", alias.ip));
         }
         if !self.context.name_server.get().is_some_and(|server| server.well_known) {
             text.push_str(&self.context.directory.hosts(&namespace));

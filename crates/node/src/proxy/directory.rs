@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, RwLock};
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServicePort};
 use tokio::sync::watch;
 
 use super::routes::{Key, World};
@@ -53,12 +53,16 @@ impl Directory {
         }
         let (host, port) = self.api;
         let api = [
-            ("KUBERNETES_SERVICE_HOST", host.to_string()),
-            ("KUBERNETES_SERVICE_PORT", port.to_string()),
-            ("KUBERNETES_SERVICE_PORT_HTTPS", port.to_string()),
-            ("KUBERNETES_PORT", format!("tcp://{host}:{port}")),
+            ("SERVICE_HOST".to_owned(), host.to_string()),
+            ("SERVICE_PORT".to_owned(), port.to_string()),
+            ("SERVICE_PORT_HTTPS".to_owned(), port.to_string()),
+            ("PORT".to_owned(), format!("tcp://{host}:{port}")),
+            (format!("PORT_{port}_TCP"), format!("tcp://{host}:{port}")),
+            (format!("PORT_{port}_TCP_PROTO"), "tcp".to_owned()),
+            (format!("PORT_{port}_TCP_PORT"), port.to_string()),
+            (format!("PORT_{port}_TCP_ADDR"), host.to_string()),
         ];
-        variables.extend(api.map(|(name, value)| (name.to_owned(), value)));
+        variables.extend(api.map(|(name, value)| (format!("KUBERNETES_{name}"), value)));
         variables
     }
 
@@ -111,13 +115,17 @@ fn service_variables(name: &str, service: &Service) -> Vec<(String, String)> {
     let prefix = upper(name);
     let ports = spec.ports.as_deref().unwrap_or_default();
     let mut variables = vec![(format!("{prefix}_SERVICE_HOST"), address.to_owned())];
-    variables.extend(ports.first().map(|port| (format!("{prefix}_SERVICE_PORT"), port.port.to_string())));
+    let scheme = |port: &ServicePort| port.protocol.as_deref().unwrap_or("TCP").to_lowercase();
+    if let Some(port) = ports.first() {
+        variables.push((format!("{prefix}_SERVICE_PORT"), port.port.to_string()));
+        variables.push((format!("{prefix}_PORT"), format!("{}://{address}:{}", scheme(port), port.port)));
+    }
     for port in ports {
         let name = port.name.as_deref().filter(|name| !name.is_empty());
         variables.extend(name.map(|name| (format!("{prefix}_SERVICE_PORT_{}", upper(name)), port.port.to_string())));
-        let protocol = port.protocol.as_deref().unwrap_or("TCP");
-        let base = format!("{prefix}_PORT_{}_{protocol}", port.port);
-        variables.push((base.clone(), format!("{}://{address}:{}", protocol.to_lowercase(), port.port)));
+        let base = format!("{prefix}_PORT_{}_{}", port.port, scheme(port).to_uppercase());
+        variables.push((base.clone(), format!("{}://{address}:{}", scheme(port), port.port)));
+        variables.push((format!("{base}_PROTO"), scheme(port)));
         variables.push((format!("{base}_ADDR"), address.to_owned()));
         variables.push((format!("{base}_PORT"), port.port.to_string()));
     }
@@ -141,6 +149,8 @@ mod tests {
         let value = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
         assert_eq!(value("WEB_SERVICE_HOST"), Some("127.64.0.9"));
         assert_eq!(value("WEB_SERVICE_PORT_HTTP"), Some("8080"));
+        assert_eq!(value("WEB_PORT"), Some("tcp://127.64.0.9:8080"));
+        assert_eq!(value("WEB_PORT_8080_TCP_PROTO"), Some("tcp"));
         assert_eq!(value("KUBERNETES_SERVICE_PORT"), Some("6443"));
         assert!(directory.environment("other", true).iter().all(|(name, _)| !name.starts_with("WEB")));
     }

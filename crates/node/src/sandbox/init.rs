@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use rustix::process::Signal;
 
@@ -25,6 +26,12 @@ pub(crate) fn run(spec: &ContainerSpec, standard: Standard, mut channel: UnixStr
     let Some(mapping) = mapping else { sys::exit_now(1) };
     if let Err(error) = root::build(spec) {
         fail(&channel, &error.to_string());
+    }
+    for (name, value) in &spec.settings {
+        let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+        if let Err(error) = std::fs::write(&path, value) {
+            fail(&channel, &format!("set {name} to {value:?}: {error}"));
+        }
     }
     let _ = rustix::system::sethostname(spec.hostname.as_bytes());
     let signals = sys::block_signals();

@@ -32,6 +32,9 @@ pub struct ContainerSpec {
     pub keep: Option<Keep>,
     /// The container whose users and processes it shares; none for those of its own.
     pub neighbour: Option<Neighbour>,
+    /// Settings of the kernel that it has for itself: names with dots, and values.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
     /// The control group that holds it to its limits, where there are such groups.
     #[serde(default)]
     pub group: Option<Group>,

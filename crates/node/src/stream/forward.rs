@@ -154,7 +154,8 @@ impl Pair {
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
+/// Connects to a port of a Pod.
+pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     match tokio::time::timeout(CONNECT_TIME_MAX, low_port::connect(address)).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {

@@ -19,4 +19,4 @@ mod view;
 mod websocket;
 
 pub(crate) use door::Door;
-pub(crate) use forward::Destination;
+pub(crate) use forward::{Destination, connect};

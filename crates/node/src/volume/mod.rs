@@ -7,8 +7,9 @@ mod token;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume};
@@ -43,6 +44,18 @@ pub(crate) struct Supplies<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) addresses: Addresses,
     pub(crate) tokens: &'a mut Tokens,
+    /// Where volumes go that are to be in memory.
+    pub(crate) memory: PathBuf,
+}
+
+/// Where a machine has files in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// Where the node in `dir` keeps volumes that are to be in memory: apart from those of other nodes of the machine.
+pub(crate) fn memory(dir: &Path) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    dir.hash(&mut hasher);
+    Path::new(MEMORY).join(format!("windlass-{:016x}", hasher.finish()))
 }
 
 /// Makes every volume of a Pod below `directory`, or brings it up to date; where each is.
@@ -84,15 +97,21 @@ async fn prepare_one(
         let tokens = supplies.tokens.for_volume(supplies.client, pod, volume).await;
         let material =
             payload::Material { pod, sources: supplies.sources, addresses: supplies.addresses, tokens: &tokens };
-        let files = payload::files(volume, &material)
+        let mut files = payload::files(volume, &material)
             .map_err(|source| VolumeError::Payload { volume: volume.name.clone(), source })?;
+        let group = shared_group(pod);
+        if group.is_some() {
+            files.values_mut().for_each(|(_, mode)| *mode |= GROUP_READS);
+        }
         atomic::write(place, &files).map_err(io_error)?;
-        share(pod, place).map_err(io_error)?;
+        group.map_or(Ok(()), |group| give_tree(place, group)).map_err(io_error)?;
         return Ok(place.to_owned());
     }
-    if volume.empty_dir.is_some() {
-        make(pod, place).map_err(io_error)?;
-        return Ok(place.to_owned());
+    if let Some(source) = &volume.empty_dir {
+        let in_memory = source.medium.as_deref() == Some("Memory") && Path::new(MEMORY).is_dir();
+        let place = if in_memory { supplies.memory.join(&volume.name) } else { place.to_owned() };
+        make(pod, &place).map_err(io_error)?;
+        return Ok(place);
     }
     if let Some(source) = &volume.host_path {
         return host_path(&volume.name, source);
@@ -117,14 +136,35 @@ fn make(pod: &Pod, place: &Path) -> io::Result<()> {
     share(pod, place)
 }
 
-/// Gives the top of a volume to the Pod's `fsGroup`, where this process may.
-fn share(pod: &Pod, place: &Path) -> io::Result<()> {
+/// What the group of a volume may do with files that the node writes, and with folders: new ones are the group's, too.
+const GROUP_READS: u32 = 0o440;
+const GROUP_ENTERS: u32 = 0o2550;
+const GROUP_WRITES: u32 = 0o2770;
+
+/// The `fsGroup` of a Pod, where this process may give files away.
+fn shared_group(pod: &Pod) -> Option<u32> {
     let context = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let group = context.and_then(|context| context.fs_group).and_then(|group| u32::try_from(group).ok());
-    match group {
-        Some(group) if crate::sys::effective_ids().0 == 0 => chown(place, None, Some(group)),
-        _ => Ok(()),
+    group.filter(|_| crate::sys::effective_ids().0 == 0)
+}
+
+/// Gives the top of a volume to the Pod's `fsGroup`.
+fn share(pod: &Pod, place: &Path) -> io::Result<()> {
+    let Some(group) = shared_group(pod) else { return Ok(()) };
+    chown(place, None, Some(group))?;
+    let mode = fs::metadata(place)?.permissions().mode();
+    fs::set_permissions(place, Permissions::from_mode(mode | GROUP_WRITES))
+}
+
+/// Gives everything below a folder to a group, which may read it.
+fn give_tree(place: &Path, group: u32) -> io::Result<()> {
+    lchown(place, None, Some(group))?;
+    if !fs::symlink_metadata(place)?.is_dir() {
+        return Ok(());
     }
+    let mode = fs::metadata(place)?.permissions().mode();
+    fs::set_permissions(place, Permissions::from_mode(mode | GROUP_ENTERS))?;
+    fs::read_dir(place)?.try_for_each(|entry| give_tree(&entry?.path(), group))
 }
 
 fn host_path(volume: &str, source: &HostPathVolumeSource) -> Result<PathBuf, VolumeError> {

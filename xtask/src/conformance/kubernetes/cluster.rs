@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::images;
+use crate::workspace::root;
 
 /// A cluster that does not answer by then will not.
 const START_WAIT: Duration = Duration::from_secs(60);
@@ -26,8 +27,8 @@ pub(super) struct ConformanceCluster {
 impl ConformanceCluster {
     /// Starts a cluster of the windlass at `program` below `scratch`; with a `node`, one that runs images.
     pub(super) fn start(program: PathBuf, scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
-        // The image store is the tests' own.
-        let cache = scratch.join("cache");
+        // The image store is the tests' own, and kept for the next run.
+        let cache = root().join("target/conformance/images");
         if node {
             images::add(&program, scratch, &cache)?;
         }

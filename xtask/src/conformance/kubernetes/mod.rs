@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Also the tests for which a node that only pretends to run Pods is enough.
     #[arg(long)]
     all: bool,
-    /// Only the tests whose Pods run the tests' own image, agnhost, on a node that runs them.
+    /// Only the tests whose Pods are run, by a node that runs the tests' images.
     #[arg(long, conflicts_with = "all")]
     node: bool,
     /// Only what failed or did not run in the last run; the page is written from both.
@@ -117,13 +117,13 @@ fn left(scratch: &Path, wanted: Vec<Spec>) -> (Vec<Outcome>, Vec<Spec>) {
     (passed, left)
 }
 
-/// A test that was asked for by name runs whatever it needs short of a node.
+/// What our node does not have is only tried where a test is asked for by name.
 fn wanted(options: &Options, need: Need) -> bool {
     match need {
         Need::Nothing => !options.node,
         Need::FakeNode => options.all,
-        Need::Agnhost => options.node,
-        Need::Node => false,
+        Need::Node => options.node,
+        Need::More => options.node && options.focus.is_some(),
     }
 }
 

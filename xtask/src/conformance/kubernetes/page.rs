@@ -11,78 +11,114 @@ use super::selection::{Need, Selection};
 use crate::tools::KUBERNETES;
 use crate::workspace::root;
 
-/// Which tests a page is about.
+/// Where the results are, below the root.
+const FILE: &str = "docs/conformance.md";
+
+/// Which tests a run is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Those that need no node.
     NoNode,
     /// Those and the ones for which a pretended node is enough.
     All,
-    /// Those whose Pods run the tests' own image.
+    /// Those whose Pods are run.
     Node,
 }
 
-impl Scope {
-    fn command(self) -> &'static str {
-        match self {
-            Self::NoNode => "cargo xtask conformance kubernetes",
-            Self::All => "cargo xtask conformance kubernetes --all",
-            Self::Node => "cargo xtask conformance kubernetes --node",
-        }
-    }
+/// A part of the page, from one run.
+struct Part {
+    need: Need,
+    title: &'static str,
+    /// How its tests were run.
+    made: &'static str,
+}
 
-    fn sections(self) -> &'static [(&'static str, Need)] {
-        const NONE: (&str, Need) = ("Tests that need no node", Need::Nothing);
-        const FAKE: (&str, Need) = ("Tests for which a pretended node is enough", Need::FakeNode);
-        match self {
-            Self::NoNode => &[NONE],
-            Self::All => &[NONE, FAKE],
-            Self::Node => &[("Tests whose Pods run the program agnhost", Need::Agnhost)],
+const PARTS: [Part; 3] = [
+    Part {
+        need: Need::Nothing,
+        title: "Tests that need no node",
+        made: "`cargo xtask conformance kubernetes`, profile `workloads`",
+    },
+    Part {
+        need: Need::FakeNode,
+        title: "Tests for which a pretended node is enough",
+        made: "`cargo xtask conformance kubernetes --all`, profile `workloads`",
+    },
+    Part {
+        need: Need::Node,
+        title: "Tests whose Pods are run",
+        made: "`cargo xtask conformance kubernetes --node`, profile `node`",
+    },
+];
+
+impl Scope {
+    fn has(self, need: Need) -> bool {
+        match need {
+            Need::Nothing => self != Self::Node,
+            Need::FakeNode => self == Self::All,
+            Need::Node => self == Self::Node,
+            Need::More => false,
         }
     }
 }
 
-/// Writes the page for a run of everything that was chosen.
+/// Writes the page after a run of everything that was chosen; parts of other runs stay.
 pub(super) fn write(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], scope: Scope) -> Result<()> {
-    let file = if scope == Scope::Node { "docs/conformance-node.md" } else { "docs/conformance.md" };
-    fs::write(root().join(file), page(selection, specs, outcomes, scope))?;
+    let path = root().join(FILE);
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(path, page(selection, specs, outcomes, (scope, &before)))?;
     Ok(())
 }
 
-fn page(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], scope: Scope) -> String {
+fn page(selection: &Selection, specs: &[Spec], outcomes: &[Outcome], (scope, before): (Scope, &str)) -> String {
     let count = |need| specs.iter().filter(|spec| selection.need(&spec.name) == need).count();
     let mut text = format!(
-        "# Kubernetes conformance{}\n\n\
-         Made by `{}`, not by hand: Kubernetes {KUBERNETES}'s own end-to-end program, unchanged, against Windlass {}\n\
-         with profile `{}`. What fails once may have run again with `--failed`.\n\n\
+        "# Kubernetes conformance\n\n\
+         Made by the commands below, not by hand: Kubernetes {KUBERNETES}'s own end-to-end program, unchanged, against Windlass\n\
+         {}. What fails once may have run again with `--failed`.\n\n\
          Of the {} conformance tests of that release, {} need an API server and controllers only, {} more a node that says\n\
-         that Pods run, {} a node that runs agnhost, the tests' own program (built from its Go module; run by `--node`), and {}\n\
-         a node that does more or runs other images; those last are not run here.\n",
-        if scope == Scope::Node { " with a node" } else { "" },
-        scope.command(),
+         that Pods run, {} a node that runs them (images of Debian packages, and of programs built from their Go modules), and\n\
+         {} something that our node does not have; those last are not run, and listed at the end.\n",
         env!("CARGO_PKG_VERSION"),
-        if scope == Scope::Node { "node" } else { "workloads" },
         specs.len(),
         count(Need::Nothing),
         count(Need::FakeNode),
-        count(Need::Agnhost),
         count(Need::Node),
+        count(Need::More),
     );
-    for (title, need) in scope.sections() {
-        let of_need: Vec<&Outcome> = outcomes.iter().filter(|outcome| selection.need(&outcome.name) == *need).collect();
-        section(&mut text, title, &of_need);
+    for part in &PARTS {
+        if scope.has(part.need) {
+            let of_need: Vec<&Outcome> =
+                outcomes.iter().filter(|outcome| selection.need(&outcome.name) == part.need).collect();
+            section(&mut text, part, &of_need);
+        } else if let Some(old) = kept(before, part.title) {
+            text.push_str(&old);
+        }
+    }
+    text.push_str("\n## Tests that are not run\n");
+    for (reason, names) in selection.missing() {
+        writeln!(text, "- {reason}:").expect("a string takes all");
+        names.iter().for_each(|name| writeln!(text, "  - {}", plain(name)).expect("a string takes all"));
     }
     text
 }
 
-fn section(text: &mut String, title: &str, outcomes: &[&Outcome]) {
+/// The section of this title on a page, with the empty line before it.
+fn kept(page: &str, title: &str) -> Option<String> {
+    let start = page.find(&format!("\n## {title}\n"))?;
+    let length = page[start + 1..].find("\n## ").map_or(page.len() - start, |length| length + 1);
+    Some(page[start..start + length].to_owned())
+}
+
+fn section(text: &mut String, part: &Part, outcomes: &[&Outcome]) {
     let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for outcome in outcomes {
         let (passed, failed) = groups.entry(group(&outcome.name)).or_default();
         *(if outcome.failure.is_none() { passed } else { failed }) += 1;
     }
     let total = |which: fn(&(usize, usize)) -> usize| groups.values().map(which).sum::<usize>();
-    write!(text, "\n## {title}\n| | passed | failed |\n| --- | --- | --- |\n").expect("a string takes all");
+    let Part { title, made, .. } = part;
+    write!(text, "\n## {title}\n{made}\n\n| | passed | failed |\n| --- | --- | --- |\n").expect("a string takes all");
     for (name, (passed, failed)) in &groups {
         writeln!(text, "| {name} | {passed} | {failed} |").expect("a string takes all");
     }
@@ -127,12 +163,21 @@ mod tests {
             outcome("[sig-cli] Three [Conformance]", None),
         ];
         let mut text = String::new();
-        section(&mut text, "Title", &outcomes.iter().collect::<Vec<_>>());
+        let part = Part { need: Need::Nothing, title: "Title", made: "by hand" };
+        section(&mut text, &part, &outcomes.iter().collect::<Vec<_>>());
         assert_eq!(
             text,
-            "\n## Title\n| | passed | failed |\n| --- | --- | --- |\n| sig-apps | 1 | 1 |\n| sig-cli | 1 | 0 |\n\
+            "\n## Title\nby hand\n\n| | passed | failed |\n| --- | --- | --- |\n| sig-apps | 1 | 1 |\n| sig-cli | 1 | 0 |\n\
              | **all** | **2** | **1** |\n\nFailing, with the first line of the failure:\n\
              - \\[sig-apps] Two \\[Serial]: `no 'x'`\n"
         );
+    }
+
+    #[test]
+    fn sections_of_other_runs_are_found() {
+        let page = "# Page\n\nText.\n\n## One\na\n\n## Two\nb\n";
+        assert_eq!(kept(page, "One").as_deref(), Some("\n## One\na\n"));
+        assert_eq!(kept(page, "Two").as_deref(), Some("\n## Two\nb\n"));
+        assert_eq!(kept(page, "Three"), None);
     }
 }

@@ -38,6 +38,7 @@ pub(super) async fn run(
         input: Input::Nothing,
         keep: None,
         neighbour: None,
+        settings: Vec::new(),
         group: None,
         nice: 0,
     };

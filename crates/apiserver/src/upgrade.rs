@@ -20,14 +20,14 @@ use crate::Body;
 const SWITCH_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A client's wish to go on in another protocol.
-pub(super) struct Upgrade {
+pub(crate) struct Upgrade {
     protocol: HeaderValue,
     client: OnUpgrade,
 }
 
 impl Upgrade {
     /// What the client of a request wishes, if it does.
-    pub(super) fn wished(request: &mut Request<Body>) -> Option<Self> {
+    pub(crate) fn wished(request: &mut Request<Body>) -> Option<Self> {
         let is_upgrade = |word: &str| word.trim().eq_ignore_ascii_case("upgrade");
         let words = request.headers().get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
         if !words.flat_map(|value| value.split(',')).any(is_upgrade) {
@@ -38,13 +38,18 @@ impl Upgrade {
     }
 
     /// Says the same to the server.
-    pub(super) fn say(&self, headers: &mut HeaderMap) {
+    pub(crate) fn say(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, self.protocol.clone());
     }
 
+    /// The client's side, for somebody in this process who goes on with it.
+    pub(crate) fn into_client(self) -> OnUpgrade {
+        self.client
+    }
+
     /// Joins the connections of a client and a server that agreed, until one of them ends or `stop`.
-    pub(super) fn join(self, response: &mut Response<Incoming>, permit: OwnedSemaphorePermit, stop: CancellationToken) {
+    pub(crate) fn join(self, response: &mut Response<Incoming>, permit: OwnedSemaphorePermit, stop: CancellationToken) {
         let server = upgrade::on(response);
         tokio::spawn(async move {
             let _permit = permit;
