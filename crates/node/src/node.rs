@@ -1,6 +1,5 @@
 //! The node agent as a whole.
 
-use std::collections::HashSet;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -189,15 +188,15 @@ impl Node {
     }
 }
 
-/// Removes what Pods left that are no more, by the ids of those that are.
-pub(crate) fn sweep(context: &Context, alive: &HashSet<String>) {
+/// Removes what Pods left that are no more.
+pub(crate) fn sweep(context: &Context, is_alive: &dyn Fn(&str) -> bool) {
     let pods = std::fs::read_dir(context.config.dir.join("pods")).into_iter().flatten().flatten();
     let memory = std::fs::read_dir(volume::memory(&context.config.dir)).into_iter().flatten().flatten();
     let logs = context.logs.pods().into_iter();
     for path in pods.chain(memory).map(|entry| entry.path()).chain(logs) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let uid = name.rsplit('_').next().unwrap_or(name);
-        if alive.contains(uid) {
+        if is_alive(uid) {
             continue;
         }
         sandbox::end_below(&path);
@@ -206,6 +205,6 @@ pub(crate) fn sweep(context: &Context, alive: &HashSet<String>) {
         }
     }
     if let Ok(cgroups) = &context.cgroups {
-        cgroups.sweep(alive);
+        cgroups.sweep(is_alive);
     }
 }

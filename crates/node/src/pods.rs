@@ -22,12 +22,12 @@ use crate::sysctl;
 pub(crate) struct Pods {
     context: Arc<Context>,
     /// By uid: a Pod that was deleted and made again is another Pod.
-    workers: Mutex<HashMap<String, WorkerHandle>>,
+    workers: Arc<Mutex<HashMap<String, WorkerHandle>>>,
 }
 
 impl Pods {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, workers: Mutex::default() }
+        Self { context, workers: Arc::default() }
     }
 
     /// All Pods that are here.
@@ -120,9 +120,11 @@ impl Pods {
         for (_, worker) in workers.iter().filter(|(uid, _)| !listed.contains(*uid)) {
             worker.gone();
         }
-        let alive: HashSet<String> = workers.keys().cloned().collect();
-        let context = Arc::clone(&self.context);
-        tokio::task::spawn_blocking(move || sweep(&context, &alive));
+        let (context, workers) = (Arc::clone(&self.context), Arc::clone(&self.workers));
+        // Asked for each thing that is found: a Pod is known here before anything of it is made.
+        let is_alive =
+            move |uid: &str| workers.lock().expect("the lock is never held across a panic").contains_key(uid);
+        tokio::task::spawn_blocking(move || sweep(&context, &is_alive));
     }
 }
 

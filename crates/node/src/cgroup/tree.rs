@@ -1,6 +1,5 @@
 //! The node's own groups, below which those of its containers are.
 
-use std::collections::HashSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -98,9 +97,9 @@ impl Cgroups {
         self.remove_where(|name| uid(name) == pod);
     }
 
-    /// Removes the groups of Pods that are no more, by the ids of those that are.
-    pub(crate) fn sweep(&self, alive: &HashSet<String>) {
-        self.remove_where(|name| !alive.contains(uid(name)));
+    /// Removes the groups of Pods that are no more.
+    pub(crate) fn sweep(&self, is_alive: &dyn Fn(&str) -> bool) {
+        self.remove_where(|name| !is_alive(uid(name)));
         for former in &self.former {
             // As long as it has groups of living Pods it stays.
             let _ = fs::remove_dir(former);
@@ -109,7 +108,7 @@ impl Cgroups {
 
     /// Removes all of it, with what is left in it.
     pub(crate) fn end(&self) {
-        self.sweep(&HashSet::new());
+        self.sweep(&|_| false);
         for root in &self.roots {
             group::remove(&root.directory);
         }
