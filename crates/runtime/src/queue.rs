@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -94,6 +94,8 @@ struct State<Q> {
 #[derive(Debug)]
 struct Running {
     since: Duration,
+    /// The same moment of the machine.
+    started: Instant,
     /// The priority of a change that came meanwhile.
     again: Option<Priority>,
 }
@@ -319,7 +321,7 @@ impl<Q: Key> State<Q> {
             Priority::Normal => self.normal_in_a_row.saturating_add(1),
             Priority::Low => 0,
         };
-        self.running.insert(key.clone(), Running { since: now, again: None });
+        self.running.insert(key.clone(), Running { since: now, started: Instant::now(), again: None });
         // This run looks at everything, so an earlier wish to look again later is served by it.
         if let Some(slot) = self.delayed_by_key.remove(&key) {
             self.delayed.remove(&slot);
@@ -349,12 +351,17 @@ impl<Q: Key> State<Q> {
 
     /// Returns whether the key will be retried.
     fn finish(&mut self, taken: Taken<Q>, verdict: Verdict, now: Duration, backoff: &Backoff) -> bool {
-        let again = self.running.remove(&taken.key).and_then(|running| running.again);
+        let running = self.running.remove(&taken.key);
+        // A clock can be moved while a key is worked on. What was found to be due after a time was so before the jump.
+        let jumped =
+            running.as_ref().map(|running| now.saturating_sub(running.since).saturating_sub(running.started.elapsed()));
+        let again = running.and_then(|running| running.again);
         let failed = match verdict {
             Verdict::Done | Verdict::After(_) => {
                 self.retries.remove(&taken.key);
                 if let Verdict::After(delay) = verdict {
-                    self.delay(taken.key.clone(), now.saturating_add(delay));
+                    let due = now.saturating_add(delay).saturating_sub(jumped.unwrap_or_default());
+                    self.delay(taken.key.clone(), due.max(now));
                 }
                 false
             }

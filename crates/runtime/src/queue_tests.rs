@@ -171,3 +171,18 @@ async fn takers_are_woken_by_keys_time_and_the_end() {
     keys.sort();
     assert_eq!(keys, [None, Some("a"), Some("b")]);
 }
+
+#[test]
+fn a_look_that_is_due_when_the_clock_jumps_is_not_put_off() {
+    let fixture = fixture();
+    fixture.queue.add("a", Priority::Normal);
+    let taken = fixture.take().unwrap();
+    fixture.advance_ms(120_000);
+    fixture.queue.finish(taken, Verdict::After(Duration::from_secs(90)));
+    let taken = fixture.take().expect("it came while the key was worked on");
+    fixture.queue.finish(taken, Verdict::After(Duration::from_secs(90)));
+    fixture.advance_ms(80_000);
+    assert!(fixture.take().is_none());
+    fixture.advance_ms(10_000);
+    assert_eq!(fixture.drain(), ["a"]);
+}
