@@ -10,7 +10,7 @@ use support::{TestCluster, eventually, failure, success};
 const DOCKERFILE: &str = r#"# Two stages: one makes a file, the other runs with it.
 ARG suite=latest
 FROM debian:${suite} AS maker
-WORKDIR /work
+WORKDIR /source
 COPY . .
 RUN tr a-z A-Z < source.txt > made.txt && rm source.txt /etc/nsswitch.conf && \
     mkdir -m 750 /made && test ! -e secret.txt
@@ -19,7 +19,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends hello && rm -rf
 FROM maker
 ARG greeting=hello
 ENV GREETING="$greeting" MORE=${NONE:-more}
-COPY --from=maker --chmod=644 /work/made.txt /srv/
+COPY --from=maker --chmod=644 /source/made.txt /srv/
 COPY --chmod=755 run.sh /usr/local/bin/
 WORKDIR /srv
 USER nobody
@@ -34,7 +34,7 @@ CMD ["an argument"]
 
 const RUN: &str = "#!/bin/sh
 echo \"$GREETING $MORE, $1: $(cat made.txt)\"
-ls /work /data; stat -c %a /made; test -e /etc/nsswitch.conf || echo removed
+ls /source /data; stat -c %a /made; test -e /etc/nsswitch.conf || echo removed
 hello --greeting='from a package'
 exec sleep 1000
 ";
@@ -72,7 +72,7 @@ fn a_dockerfile_becomes_an_image_that_runs() {
     cluster.kubectl(&["run", "built", &image, "--image-pull-policy=Never", "--restart=Never"]);
     cluster.kubectl(&["wait", "--for=condition=Ready", "--timeout=120s", "pod/built"]);
     let expect =
-        "good morning more, an argument: TEXT\n/data:\n\n/work:\nmade.txt\nrun.sh\n750\nremoved\nfrom a package\n";
+        "good morning more, an argument: TEXT\n/data:\n\n/source:\nmade.txt\nrun.sh\n750\nremoved\nfrom a package\n";
     eventually("the program to have said everything", || {
         let log = cluster.kubectl(&["logs", "built"]);
         if log == expect { Ok(()) } else { Err(log) }

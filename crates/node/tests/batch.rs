@@ -7,7 +7,7 @@ mod ground;
 use std::path::Path;
 use std::time::Duration;
 
-use ground::{POLL, Test, on_clock, processes, told, unique, until_processes};
+use ground::{Test, eventually, on_clock, processes, told, unique, until_processes};
 use k8s_openapi::api::batch::v1::{CronJob, Job, JobCondition};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, EvictParams, ListParams, Patch, PatchParams, PostParams};
@@ -31,10 +31,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() {
-    windlass_node::sandbox_entry();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    ground::run_tests(&runtime, TESTS, &arguments);
+    ground::run(TESTS);
 }
 
 async fn on_cluster(test: impl AsyncFnOnce(Client, &Clock, &Path)) {
@@ -177,13 +174,7 @@ async fn jobs_of(client: &Client, cron: &str) -> Vec<Job> {
 
 /// Waits until a CronJob's Jobs are as wanted.
 async fn until_jobs(client: &Client, cron: &str, holds: impl Fn(&[Job]) -> bool) -> Vec<Job> {
-    loop {
-        let jobs = jobs_of(client, cron).await;
-        if holds(&jobs) {
-            return jobs;
-        }
-        tokio::time::sleep(POLL).await;
-    }
+    eventually(async || Some(jobs_of(client, cron).await).filter(|jobs| holds(jobs))).await
 }
 
 fn moment(job: &Job) -> String {
@@ -254,13 +245,8 @@ async fn concurrency() {
         told(&client, "forbid", "JobAlreadyActive", "prior execution is running").await;
         let next = |jobs: &[Job]| jobs.len() == 1 && moment(&jobs[0]) == "2026-01-15T12:02:00Z";
         until_jobs(&client, "replace", next).await;
-        let replacement = loop {
-            match processes(&words[1])[..] {
-                [process] if process != replaced[0] => break process,
-                _ => tokio::time::sleep(POLL).await,
-            }
-        };
-        assert_ne!(replacement, replaced[0]);
+        eventually(async || matches!(processes(&words[1])[..], [process] if process != replaced[0]).then_some(()))
+            .await;
         assert_eq!(processes(&words[0]), forbids, "it goes on alone");
         assert_eq!(jobs_of(&client, "forbid").await.len(), 1);
     })

@@ -6,7 +6,6 @@ mod ground;
 mod victim;
 
 use std::path::Path;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt;
@@ -15,7 +14,7 @@ use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 use windlass_cluster::{Cluster, ClusterConfig};
 
-use ground::{Test, config, create, processes, shell, unique, until, until_processes};
+use ground::{Test, config, create, eventually, processes, shell, unique, until, until_processes};
 use victim::{connect, spawn};
 
 const TESTS: &[Test] = &[
@@ -60,13 +59,7 @@ fn with_limits(name: &str, script: &str, limits: Value) -> Value {
 }
 
 async fn until_log(pods: &Api<Pod>, name: &str, holds: impl Fn(&str) -> bool) -> String {
-    loop {
-        let log = pods.logs(name, &LogParams::default()).await.unwrap_or_default();
-        if holds(&log) {
-            return log;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually(async || pods.logs(name, &LogParams::default()).await.ok().filter(|log| holds(log))).await
 }
 
 async fn too_much_memory() {

@@ -5,9 +5,7 @@
 mod ground;
 mod victim;
 
-use std::time::Duration;
-
-use ground::{Test, create, on_cluster, processes, shell, unique, until, until_processes};
+use ground::{Test, create, eventually, on_cluster, processes, shell, unique, until, until_processes};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
 use kube::ResourceExt;
@@ -222,9 +220,7 @@ async fn kept_data() {
         await_condition(pods, "db-0", |pod: Option<&Pod>| pod.is_none()).await.unwrap();
         claims.delete("data-db-0", &DeleteParams::default()).await.unwrap();
         await_condition(claims, "data-db-0", |claim: Option<&PersistentVolumeClaim>| claim.is_none()).await.unwrap();
-        while std::fs::read_dir(&volumes).unwrap().next().is_some() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        eventually(async || std::fs::read_dir(&volumes).unwrap().next().is_none().then_some(())).await;
     })
     .await;
 }

@@ -18,10 +18,23 @@ use windlass_controllers::{Name, Set};
 
 /// The longest that one test may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
-pub(crate) const POLL: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 
 /// A test by name.
 pub(crate) type Test = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
+
+/// What a program of tests does; it is also the sandbox process.
+pub(crate) fn run(tests: &[Test]) {
+    let (runtime, arguments) = begin();
+    run_tests(&runtime, tests, &arguments);
+}
+
+/// Where the program begins unless it is the sandbox process: what to run tests with, and the arguments.
+pub(crate) fn begin() -> (Runtime, Vec<String>) {
+    windlass_node::sandbox_entry();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    (runtime, std::env::args().skip(1).collect())
+}
 
 /// Runs the tests whose names have the word that the arguments may have.
 pub(crate) fn run_tests(runtime: &Runtime, tests: &[Test], arguments: &[String]) {
@@ -125,10 +138,18 @@ pub(crate) async fn delete(pods: &Api<Pod>, name: &str) {
 pub(crate) async fn told(client: &Client, name: &str, reason: &str, text: &str) {
     let events: Api<Event> = Api::default_namespaced(client.clone());
     let about = ListParams::default().fields(&format!("involvedObject.name={name},reason={reason}"));
+    eventually(async || {
+        let mut messages = events.list(&about).await.unwrap().items.into_iter().filter_map(|event| event.message);
+        messages.find(|message| message.contains(text))
+    })
+    .await;
+}
+
+/// Looks for what nothing tells of, until it is there; the limit of a test is the limit of this, too.
+pub(crate) async fn eventually<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
-        let messages = events.list(&about).await.unwrap().items.into_iter().filter_map(|event| event.message);
-        if messages.into_iter().any(|message| message.contains(text)) {
-            return;
+        if let Some(found) = look().await {
+            return found;
         }
         tokio::time::sleep(POLL).await;
     }
@@ -156,14 +177,12 @@ pub(crate) fn processes(word: &str) -> Vec<i32> {
 
 pub(crate) async fn until_processes(word: &str, expect: usize) -> Vec<i32> {
     let begun = Instant::now();
-    loop {
+    eventually(async || {
         let found = processes(word);
-        if found.len() == expect {
-            return found;
-        }
         assert!(begun.elapsed() < LIMIT, "{found:?} run, not {expect}");
-        tokio::time::sleep(POLL).await;
-    }
+        (found.len() == expect).then_some(found)
+    })
+    .await
 }
 
 /// A number of seconds that nobody else sleeps.

@@ -2,18 +2,15 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::Duration;
 
 use kube::Client;
 use windlass_cluster::{Cluster, ClusterConfig};
 
-use crate::ground::{Test, config, run_tests};
+use crate::ground::{Test, begin, config, eventually, run_tests};
 
 /// What a program of tests does; it is also the sandbox process and the cluster to kill.
 pub(crate) fn run(tests: &[Test]) {
-    windlass_node::sandbox_entry();
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (runtime, arguments) = begin();
     if let [role, directory] = arguments.as_slice()
         && role == "cluster"
     {
@@ -37,16 +34,11 @@ pub(crate) fn spawn(directory: &Path) -> Child {
 /// A client of that cluster, once it answers.
 pub(crate) async fn connect(directory: &Path) -> Client {
     let path = directory.join("kubeconfig");
-    loop {
-        let config = async {
-            let kubeconfig = kube::config::Kubeconfig::read_from(&path).ok()?;
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
-            let client = Client::try_from(config).ok()?;
-            client.apiserver_version().await.ok().map(|_| client)
-        };
-        if let Some(client) = config.await {
-            return client;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually(async || {
+        let kubeconfig = kube::config::Kubeconfig::read_from(&path).ok()?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
+        let client = Client::try_from(config).ok()?;
+        client.apiserver_version().await.ok().map(|_| client)
+    })
+    .await
 }
