@@ -12,24 +12,9 @@ pub(crate) struct Amount(i128);
 
 const NANO: i128 = 1_000_000_000;
 
-const SUFFIXES: [(&str, i128); 16] = [
-    ("Ki", 1 << 10),
-    ("Mi", 1 << 20),
-    ("Gi", 1 << 30),
-    ("Ti", 1 << 40),
-    ("Pi", 1 << 50),
-    ("Ei", 1 << 60),
-    ("n", 0),
-    ("u", 0),
-    ("m", 0),
-    ("k", 1_000),
-    ("M", 1_000_000),
-    ("G", 1_000_000_000),
-    ("T", 1_000_000_000_000),
-    ("P", 1_000_000_000_000_000),
-    ("E", 1_000_000_000_000_000_000),
-    ("", 1),
-];
+/// The binary suffixes and what they stand for.
+const BINARY: [(&str, i128); 6] =
+    [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("Ti", 1 << 40), ("Pi", 1 << 50), ("Ei", 1 << 60)];
 
 impl Amount {
     /// The amount of `units` whole units.
@@ -50,45 +35,8 @@ impl Amount {
 
     /// Reads a quantity; fractions finer than 10⁻⁹ are rounded up. `None` if it is not one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let number_end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-')).unwrap_or(text.len());
-        let (number, suffix) = text.split_at(number_end);
-        let scale = match suffix {
-            "n" => 1,
-            "u" => 1_000,
-            "m" => 1_000_000,
-            _ => match SUFFIXES.iter().find(|(known, _)| *known == suffix) {
-                Some((_, factor)) => factor.checked_mul(NANO)?,
-                None => return Self::scientific(number, suffix),
-            },
-        };
-        decimal(number, scale).map(Self)
+        windlass_schema::quantity::nanos(text).map(Self)
     }
-
-    fn scientific(number: &str, suffix: &str) -> Option<Self> {
-        let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-        let scale = 10i128.checked_pow(u32::try_from(exponent.checked_add(9)?).ok()?)?;
-        decimal(number, scale).map(Self)
-    }
-}
-
-fn decimal(number: &str, scale: i128) -> Option<i128> {
-    let (negative, digits) = match number.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, number.strip_prefix('+').unwrap_or(number)),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let mut value = whole.checked_mul(scale)?;
-    if !fraction.is_empty() {
-        let divisor = 10i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-        let part = fraction.parse::<i128>().ok()?.checked_mul(scale)?;
-        value = value.checked_add((part + divisor - 1) / divisor)?;
-    }
-    Some(if negative { -value } else { value })
 }
 
 impl From<&Quantity> for Amount {
@@ -130,7 +78,7 @@ impl fmt::Display for Amount {
             return write!(f, "{}{suffix}", nano / step);
         }
         let whole = nano / NANO;
-        let binary = SUFFIXES[..6].iter().rev().find(|(_, factor)| whole != 0 && whole % factor == 0);
+        let binary = BINARY.iter().rev().find(|(_, factor)| whole != 0 && whole % factor == 0);
         match binary {
             Some((suffix, factor)) => write!(f, "{}{suffix}", whole / factor),
             None => write!(f, "{whole}"),

@@ -1,6 +1,7 @@
 //! What a container may use, and how each version of control groups is told.
 
 use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::group::{Controller, Version};
 use crate::quantity;
@@ -42,9 +43,8 @@ impl Limits {
         let resources = container.resources.clone().unwrap_or_default();
         let limits = resources.limits.unwrap_or_default();
         let requests = resources.requests.unwrap_or_default();
-        let number = |quantity: Option<&k8s_openapi::apimachinery::pkg::api::resource::Quantity>, unit| {
-            quantity.and_then(|quantity| u64::try_from(quantity::divided(&quantity.0, unit)?).ok()).filter(|n| *n > 0)
-        };
+        let number =
+            |quantity: Option<&Quantity>, unit| quantity.and_then(|quantity| quantity::limit(&quantity.0, unit));
         let cpu = number(limits.get("cpu"), "1m");
         Self {
             memory: number(limits.get("memory"), "1"),

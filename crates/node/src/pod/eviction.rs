@@ -104,9 +104,9 @@ fn limits(pod: &Pod, directory: &std::path::Path, logs: &std::path::Path) -> Vec
     limits
 }
 
-/// A limit in bytes; zero is none.
+/// A limit in bytes.
 fn bytes(quantity: &str) -> Option<u64> {
-    quantity::divided(quantity, "1").and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0)
+    quantity::limit(quantity, "1")
 }
 
 #[cfg(test)]
