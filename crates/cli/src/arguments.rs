@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Apply(ApplyOptions),
     /// Delete objects by file or by name.
     Delete(DeleteOptions),
+    /// Show what the operators would do if objects were applied or deleted, or now; nothing is done.
+    Plan(PlanOptions),
     /// Show one object in full, with its events.
     Describe(DescribeOptions),
     /// Show what a Pod's programs print.
@@ -226,6 +228,28 @@ pub(crate) struct DeleteOptions {
     /// How long to wait.
     #[arg(long, default_value = "5m", value_parser = duration)]
     pub(crate) timeout: std::time::Duration,
+}
+
+#[derive(Args)]
+pub(crate) struct PlanOptions {
+    /// Files, folders or - with the objects as they are to be; without them: what the operators would do now.
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The objects are to be deleted.
+    #[arg(long, requires = "files")]
+    pub(crate) delete: bool,
+    /// How to print the plan.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub(crate) output: PlanOutput,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanOutput {
+    /// For people.
+    Text,
+    /// For programs: one document for each operator.
+    Json,
 }
 
 #[derive(Args)]

@@ -52,6 +52,7 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Get(options) => commands::get::run(&options, &target).await,
         Command::Apply(options) => commands::apply::run(&options, &target).await,
         Command::Delete(options) => commands::delete::run(&options, &target).await,
+        Command::Plan(options) => commands::plan::run(&options, &target).await,
         Command::Describe(options) => commands::describe::run(&options, &target).await,
         Command::Logs(options) => commands::logs::run(&options, &target).await,
         Command::Wait(options) => commands::wait::run(&options, &target).await,

@@ -14,7 +14,7 @@ const COMMAND: &str = "operator";
 pub(crate) const NAMESPACE: &str = "windlass-system";
 
 /// Every operator that ships with Windlass.
-fn shipped() -> Vec<Box<dyn Program>> {
+pub(crate) fn shipped() -> Vec<Box<dyn Program>> {
     vec![Box::new(memcached_operator::app())]
 }
 

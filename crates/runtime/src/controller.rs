@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -11,6 +12,7 @@ use kube::Resource;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::backoff::Backoff;
 use crate::cache::Change;
 use crate::informer::{Informer, Subscription};
@@ -38,6 +40,8 @@ pub struct Controller<P: Process> {
     workers: usize,
     deadline: Duration,
     sources: Vec<Source>,
+    /// Set when all that is watched has been read.
+    begun: Arc<AtomicBool>,
 }
 
 /// A watch that feeds a controller, and the wait for its first list.
@@ -53,7 +57,8 @@ impl<P: Process> Controller<P> {
         let queue = Queue::new(manager.handle().clock, Backoff::default(), manager.metrics().queue(&name));
         let metrics = manager.metrics().controller(&name);
         let all_metrics = manager.metrics().clone();
-        Self { name, process, queue, metrics, all_metrics, workers: WORKERS, deadline: DEADLINE, sources: Vec::new() }
+        let (sources, begun) = (Vec::new(), Arc::default());
+        Self { name, process, queue, metrics, all_metrics, workers: WORKERS, deadline: DEADLINE, sources, begun }
     }
 
     /// The queue, for sources other than watches.
@@ -97,6 +102,12 @@ impl<P: Process> Controller<P> {
         self
     }
 
+    /// Lets `activity` look at it.
+    pub(crate) fn show(&self, activity: &Activity) {
+        let queue = self.queue.clone();
+        activity.add(self.begun.clone(), move || queue.is_idle());
+    }
+
     /// Works until `stop`, then lets the runs in progress end.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let mut subscriptions = Vec::new();
@@ -107,6 +118,7 @@ impl<P: Process> Controller<P> {
             }
         }
         tracing::debug!(controller = %self.name, workers = self.workers, "Starting workers");
+        self.begun.store(true, Ordering::SeqCst);
         self.metrics.max_workers.set(self.workers as i64);
         let queue = self.queue.clone();
         self.all_metrics.work_in_progress(&self.name, Box::new(move || queue.in_progress()));

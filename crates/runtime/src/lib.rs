@@ -1,5 +1,6 @@
 //! Informers, queue, workers, tap, leader election, probes, metrics: what runs an operator.
 
+mod activity;
 mod admin;
 mod backoff;
 mod cache;
@@ -20,6 +21,7 @@ mod reconcile;
 pub mod tap;
 mod watch;
 
+pub use activity::Activity;
 pub use backoff::Backoff;
 pub use cache::{Cache, Change};
 pub use controller::{ByObject, Controller};

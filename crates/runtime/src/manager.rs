@@ -9,6 +9,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::admin;
 use crate::controller::Controller;
 use crate::events::Recorder;
@@ -78,6 +79,7 @@ pub struct Manager {
     health: Health,
     handle: Handle,
     controllers: Vec<Run>,
+    activity: Activity,
 }
 
 impl Manager {
@@ -91,7 +93,7 @@ impl Manager {
         let events = Recorder::new(client.clone(), config.clock.clone(), config.name.clone());
         let name: Arc<str> = config.name.as_str().into();
         let handle = Handle { client, informers, events, clock: config.clock.clone(), name };
-        Self { config, tap, metrics, health, handle, controllers: Vec::new() }
+        Self { config, tap, metrics, health, handle, controllers: Vec::new(), activity: Activity::default() }
     }
 
     /// What the controllers share.
@@ -119,8 +121,14 @@ impl Manager {
         &self.health
     }
 
+    /// Whether the controllers have something to do.
+    pub fn activity(&self) -> Activity {
+        self.activity.clone()
+    }
+
     /// Adds a controller; it works once the manager runs and leads.
     pub fn add<P: Process>(&mut self, controller: Controller<P>) {
+        controller.show(&self.activity);
         self.controllers.push(Box::new(|stop| Box::pin(controller.run(stop))));
     }
 

@@ -12,7 +12,8 @@ use windlass_runtime::{LeaderConfig, Manager, ManagerConfig};
 use crate::app::Program;
 use crate::connect::Connection;
 use crate::manifests::{self, ManifestOptions};
-use crate::permissions;
+use crate::plan::command::PlanArgs;
+use crate::{permissions, plan};
 
 #[derive(Parser)]
 #[command(about = "A Windlass operator", subcommand_required = true, arg_required_else_help = true)]
@@ -33,6 +34,8 @@ enum Command {
     Rbac(ManifestArgs),
     /// Prints all that a cluster needs to run the operator
     Manifests(ManifestArgs),
+    /// Prints what the operator would do, and does nothing
+    Plan(PlanArgs),
 }
 
 #[derive(Args)]
@@ -92,6 +95,7 @@ pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
         Command::Crd => print(&program.crds().iter().map(manifests::value).collect::<Vec<_>>()),
         Command::Rbac(args) => print(&manifests::permissions(program, &args.options(program))),
         Command::Manifests(args) => print(&program.manifests(&args.options(program))),
+        Command::Plan(args) => foresee(program, &cli.connection, &args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -127,6 +131,11 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         tracing::info!(operator = program.name(), "Stopped");
         Ok(())
     })
+}
+
+fn foresee(program: &dyn Program, connection: &Connection, args: &PlanArgs) -> Result<(), AnyError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(plan::command::run(program, connection, args))?)
 }
 
 impl ManifestArgs {

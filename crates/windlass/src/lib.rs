@@ -32,6 +32,7 @@ mod command;
 mod connect;
 mod manifests;
 mod permissions;
+pub mod plan;
 pub mod prelude;
 mod rbac;
 

@@ -10,6 +10,7 @@ pub(crate) mod events;
 pub(crate) mod get;
 pub(crate) mod image;
 pub(crate) mod logs;
+pub(crate) mod plan;
 pub(crate) mod request;
 pub(crate) mod serve;
 pub(crate) mod status;
