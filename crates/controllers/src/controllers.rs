@@ -89,7 +89,9 @@ impl Controllers {
     /// # Errors
     /// None at present: controllers neither listen nor compete. The type is that of the runtime.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let config = ManagerConfig { clock: self.clock.clone(), ..ManagerConfig::new("windlass-controllers") };
+        let common = ManagerConfig::new("windlass-controllers");
+        // What these write over and over is progress of others; looking closer costs more than it tells.
+        let config = ManagerConfig { clock: self.clock.clone(), notice_loops: false, ..common };
         let mut manager = Manager::new(self.client.clone(), config);
         self.add_for_all_kinds(&mut manager);
         self.add_housekeeping(&mut manager);

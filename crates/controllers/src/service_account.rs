@@ -20,7 +20,7 @@ pub(crate) fn add_accounts(manager: &mut Manager) {
     let accounts = manager.informers().get(Watch::<ServiceAccount>::all().fields(format!("metadata.name={ACCOUNT}")));
     let actor = Actor::new(manager, "serviceaccount-controller");
     let controller = Controller::of(manager, Accounts { actor, accounts: accounts.clone() });
-    let controller = controller.named(manager, "serviceaccount").on(&accounts, namespace_of);
+    let controller = controller.named("serviceaccount").on(&accounts, namespace_of);
     manager.add(controller);
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn add_root_ca(manager: &mut Manager, pem: String) {
     let maps = manager.informers().get(Watch::<ConfigMap>::all().fields(format!("metadata.name={ROOT_CA}")));
     let actor = Actor::new(manager, "root-ca-certificate-publisher");
     let controller = Controller::of(manager, RootCa { actor, maps: maps.clone(), pem });
-    let controller = controller.named(manager, "root-ca").on(&maps, namespace_of);
+    let controller = controller.named("root-ca").on(&maps, namespace_of);
     manager.add(controller);
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn add(manager: &mut Manager, authority: String) {
     let actor = Actor::new(manager, "tokens-controller");
     let tokens = Tokens { actor, accounts: accounts.clone(), authority };
     let watch = Watch::<Secret>::all().fields(format!("type={TYPE}"));
-    let controller = Controller::within(manager, watch, tokens).named(manager, "service-account-token");
+    let controller = Controller::within(manager, watch, tokens).named("service-account-token");
     let secrets = controller.informer();
     let controller = controller.on(&accounts, move |change| of_account(change, &secrets));
     manager.add(controller);

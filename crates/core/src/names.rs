@@ -8,6 +8,10 @@ pub const APP_NAME: &str = "app.kubernetes.io/name";
 pub const APP_INSTANCE: &str = "app.kubernetes.io/instance";
 /// The annotation that stops an operator from touching what belongs to a resource, while its value is `true`.
 pub const PAUSED: &str = "windlass.dev/paused";
+/// The annotation whose every new value makes an operator apply all children of a resource anew, as if nothing were there.
+pub const FORCE: &str = "windlass.dev/reconcile";
+/// The annotation whose every new value makes an operator restart the Pods of a resource, workload by workload.
+pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// The finalizer that gives an operator the time to clean up.
 pub const FINALIZER: &str = "windlass.dev/finalizer";
 
@@ -19,6 +23,12 @@ pub mod condition {
     pub const PROGRESSING: &str = "Progressing";
     /// The operator cannot go on; the message says what to do.
     pub const STALLED: &str = "Stalled";
+    /// Something is wrong that does not keep the resource from working.
+    pub const DEGRADED: &str = "Degraded";
+    /// All children were applied anew, as somebody asked for.
+    pub const FORCED: &str = "Forced";
+    /// The Pods were told to restart, as somebody asked for.
+    pub const RESTARTED: &str = "Restarted";
     /// The operator was told to keep its hands off.
     pub const PAUSED: &str = "Paused";
     /// The cleanup before the deletion does not succeed.

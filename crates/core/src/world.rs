@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -18,6 +18,11 @@ pub trait View<K>: Send + Sync {
     fn owned_by(&self, uid: &str) -> Vec<Arc<K>>;
     /// All objects.
     fn all(&self) -> Vec<Arc<K>>;
+    /// Why the objects of `namespace` (of all, if it is `None`) cannot be seen; `None` if they can.
+    fn unseen(&self, namespace: Option<&str>) -> Option<String> {
+        let _ = namespace;
+        None
+    }
 }
 
 /// What is known of the world; cheap to clone.
@@ -25,6 +30,8 @@ pub trait View<K>: Send + Sync {
 pub struct World {
     views: Arc<Views>,
     now: Timestamp,
+    /// The first thing that it was asked for and could not see.
+    blind: Arc<OnceLock<String>>,
 }
 
 #[derive(Clone, Default)]
@@ -51,7 +58,7 @@ impl<K: Resource + Send + Sync> Lineage for ViewLineage<K> {
 
 impl Default for World {
     fn default() -> Self {
-        Self { views: Arc::default(), now: Timestamp::UNIX_EPOCH }
+        Self { views: Arc::default(), now: Timestamp::UNIX_EPOCH, blind: Arc::default() }
     }
 }
 
@@ -86,11 +93,17 @@ impl World {
         self
     }
 
-    /// The same world at another time.
+    /// The same world at another time, of which nothing was asked yet.
     #[must_use]
     pub fn at(mut self, now: Timestamp) -> Self {
         self.now = now;
+        self.blind = Arc::default();
         self
+    }
+
+    /// What it was asked for and could not see, because the watch of it fails: then "not there" means nothing.
+    pub fn blind(&self) -> Option<&str> {
+        self.blind.get().map(String::as_str)
     }
 
     /// The time.
@@ -100,12 +113,15 @@ impl World {
 
     /// The object of kind `K` with this name; the namespace is not looked at for cluster-scoped kinds.
     pub fn get<K: Resource + 'static>(&self, namespace: Option<&str>, name: &str) -> Option<Arc<K>> {
-        self.view::<K>()?.get(namespace, name)
+        self.look::<K>(namespace)?.get(namespace, name)
     }
 
     /// The objects of kind `K` that `owner` owns.
     pub fn children<K: Resource + 'static>(&self, owner: &impl Resource) -> Vec<Arc<K>> {
-        let (Some(view), Some(uid)) = (self.view::<K>(), owner.meta().uid.as_deref()) else { return Vec::new() };
+        let meta = owner.meta();
+        let (Some(view), Some(uid)) = (self.look::<K>(meta.namespace.as_deref()), meta.uid.as_deref()) else {
+            return Vec::new();
+        };
         view.owned_by(uid)
     }
 
@@ -126,12 +142,15 @@ impl World {
             let carries = |(key, value): (&String, &String)| own.and_then(|own| own.get(key)) == Some(value);
             meta.namespace.as_deref() == namespace && labels.iter().all(carries)
         };
-        self.view::<K>().map(|view| view.all()).unwrap_or_default().into_iter().filter(matches).collect()
+        self.look::<K>(namespace).map(|view| view.all()).unwrap_or_default().into_iter().filter(matches).collect()
     }
 
     /// The Pods that `owner` owns, directly or through workloads (Deployment, ReplicaSet, Pod).
     pub fn pods_of(&self, owner: &impl Resource) -> Pods {
-        let (Some(pods), Some(uid)) = (self.view::<Pod>(), owner.meta().uid.clone()) else { return Pods::default() };
+        let meta = owner.meta();
+        let (Some(pods), Some(uid)) = (self.look::<Pod>(meta.namespace.as_deref()), meta.uid.clone()) else {
+            return Pods::default();
+        };
         let mut family = HashSet::from([uid.clone()]);
         let mut generation = vec![uid];
         while !generation.is_empty() {
@@ -143,6 +162,15 @@ impl World {
 
     fn uids_owned_by(&self, uid: &str) -> Vec<String> {
         self.views.lineages.values().flat_map(|lineage| lineage.uids_owned_by(uid)).collect()
+    }
+
+    /// The view of a kind, for somebody who takes what is there for the truth.
+    fn look<K: 'static>(&self, namespace: Option<&str>) -> Option<Arc<dyn View<K>>> {
+        let view = self.view::<K>()?;
+        if let Some(why) = view.unseen(namespace) {
+            self.blind.get_or_init(|| why);
+        }
+        Some(view)
     }
 
     fn view<K: 'static>(&self) -> Option<Arc<dyn View<K>>> {

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::PostParams;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event as Seen};
 use tokio_util::sync::CancellationToken;
 use windlass_core::Event;
 
@@ -47,7 +51,7 @@ impl LeaderConfig {
 
 /// What to do about a Lease that was seen.
 #[derive(Debug, PartialEq)]
-enum Bid {
+pub(crate) enum Bid {
     Create(LeaseSpec),
     Take(LeaseSpec),
     Wait,
@@ -55,7 +59,7 @@ enum Bid {
 
 /// The state of another holder and when this process first saw it. Clocks of others are not trusted.
 #[derive(Debug, Default)]
-struct Sighting(Option<(LeaseSpec, Duration)>);
+pub(crate) struct Sighting(Option<(LeaseSpec, Duration)>);
 
 /// Holds, or tries to hold, a Lease.
 pub(crate) struct Elector {
@@ -80,16 +84,23 @@ impl Elector {
     /// Waits until this process leads; `false` if it was stopped before.
     pub(crate) async fn acquire(&mut self, stop: &CancellationToken) -> bool {
         tracing::info!(lease = %self.config.name, "Waiting to lead");
+        let only = watcher::Config::default().fields(&format!("metadata.name={}", self.config.name));
+        let mut changes = watcher::watcher(self.api.clone(), only).default_backoff().boxed();
         loop {
-            if self.attempt().await {
+            let asked = self.handle.clock.elapsed();
+            if self.attempt().await == Some(true) {
                 tracing::info!(lease = %self.config.name, identity = %self.config.identity, "Leading");
+                self.leads_since(asked);
                 self.metrics.leading(&self.config.name, true);
                 self.announce("became leader");
                 return true;
             }
+            // A lease that is let go is taken at once; where it may not be watched, at the next look.
+            let freed = freed(&mut changes);
             tokio::select! {
                 () = stop.cancelled() => return false,
                 () = self.handle.clock.sleep(self.config.retry.mul_f64(rand::random_range(1.0..1.2))) => {}
+                () = freed => {}
             }
         }
     }
@@ -102,15 +113,28 @@ impl Elector {
                 () = stop.cancelled() => return false,
                 () = self.handle.clock.sleep(self.config.retry) => {}
             }
-            let left = self.config.renew.saturating_sub(self.handle.clock.elapsed().saturating_sub(renewed_at));
-            if matches!(tokio::time::timeout(left.max(self.config.retry), self.attempt()).await, Ok(true)) {
-                renewed_at = self.handle.clock.elapsed();
-            } else if self.handle.clock.elapsed().saturating_sub(renewed_at) >= self.config.renew {
+            // What counts is when the renewal was sent: when it took effect is not known here.
+            let asked = self.handle.clock.elapsed();
+            let left = self.config.renew.saturating_sub(asked.saturating_sub(renewed_at));
+            let renewed = tokio::time::timeout(left.max(self.config.retry), self.attempt()).await.unwrap_or(None);
+            if renewed == Some(true) {
+                renewed_at = asked;
+                self.leads_since(asked);
+                continue;
+            }
+            let is_late = self.handle.clock.elapsed().saturating_sub(renewed_at) >= self.config.renew;
+            if renewed == Some(false) || is_late {
                 self.metrics.leading(&self.config.name, false);
                 stop.cancel();
                 return true;
             }
         }
+    }
+
+    /// Allows writes until the lease must have been renewed again: a process that was frozen in between does not get
+    /// one through, whatever it wakes up in.
+    fn leads_since(&self, asked: Duration) {
+        self.handle.tap.write_until(asked.saturating_add(self.config.renew));
     }
 
     /// Lets the next one lead at once.
@@ -129,12 +153,13 @@ impl Elector {
         }
     }
 
-    async fn attempt(&mut self) -> bool {
+    /// Whether this process leads; `None` if that is not known.
+    async fn attempt(&mut self) -> Option<bool> {
         match self.try_attempt().await {
-            Ok(leads) => leads,
+            Ok(leads) => Some(leads),
             Err(error) => {
                 tracing::warn!(lease = %self.config.name, %error, "Cannot get or renew the lease");
-                false
+                None
             }
         }
     }
@@ -169,9 +194,37 @@ impl Elector {
     }
 }
 
+/// Waits until a lease is let go.
+async fn freed(changes: &mut BoxStream<'_, watcher::Result<Seen<Lease>>>) {
+    while let Some(change) = changes.next().await {
+        if change.is_ok_and(|change| is_free(&change)) {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Whether a lease was let go.
+fn is_free(change: &Seen<Lease>) -> bool {
+    match change {
+        Seen::Apply(lease) => {
+            let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+            holder.unwrap_or_default().is_empty()
+        }
+        Seen::Delete(_) => true,
+        Seen::Init | Seen::InitApply(_) | Seen::InitDone => false,
+    }
+}
+
 impl Sighting {
     /// What to do about the Lease as it is.
-    fn bid(&mut self, config: &LeaderConfig, current: Option<LeaseSpec>, now: Timestamp, elapsed: Duration) -> Bid {
+    pub(crate) fn bid(
+        &mut self,
+        config: &LeaderConfig,
+        current: Option<LeaseSpec>,
+        now: Timestamp,
+        elapsed: Duration,
+    ) -> Bid {
         let mine = LeaseSpec {
             holder_identity: Some(config.identity.clone()),
             lease_duration_seconds: i32::try_from(config.lease.as_secs()).ok(),

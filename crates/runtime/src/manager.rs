@@ -12,12 +12,16 @@ use tokio_util::sync::CancellationToken;
 use crate::activity::Activity;
 use crate::admin;
 use crate::controller::Controller;
+use crate::endpoint::Endpoints;
 use crate::events::Recorder;
 use crate::health::Health;
-use crate::informer::Informers;
+use crate::informer::{Informers, Surroundings};
 use crate::leader::{self, LeaderConfig};
+use crate::loops::Loops;
 use crate::metrics::Metrics;
+use crate::port;
 use crate::reconcile::{Handle, Process};
+use crate::shards::{Division, Keeper, ShardConfig};
 use crate::tap::Tap;
 use windlass_clock::Clock;
 
@@ -30,8 +34,14 @@ pub struct ManagerConfig {
     pub metrics: Option<SocketAddr>,
     /// Where to answer probes; `None` is nowhere.
     pub probes: Option<SocketAddr>,
-    /// How to find the one that works among many; `None` if there is only one.
+    /// Where to listen for events from outside: see [`Controller::endpoint`]; `None` is nowhere.
+    pub events: Option<SocketAddr>,
+    /// How to find the one that works among many; `None` if there is only one, or if they share the work.
     pub leader: Option<LeaderConfig>,
+    /// How to share the work with other replicas; `None` if one does all.
+    pub shards: Option<ShardConfig>,
+    /// Whether to look out for writes that undo each other.
+    pub notice_loops: bool,
     /// Where the time comes from.
     pub clock: Clock,
     /// How long runs in progress may take to end after a stop.
@@ -45,7 +55,10 @@ impl ManagerConfig {
             name: name.into(),
             metrics: None,
             probes: None,
+            events: None,
             leader: None,
+            shards: None,
+            notice_loops: true,
             clock: Clock::system(),
             grace: Duration::from_secs(30),
         }
@@ -67,9 +80,14 @@ pub enum RunError {
     /// Another process leads now; this one must not go on.
     #[error("lost the lease {0}: another replica may be at work")]
     LeaseLost(String),
+    /// Shards were asked for, and something that has no keys to divide.
+    #[error(
+        "a task cannot be shared out between replicas: use a leader instead of shards, or a controller instead of the task"
+    )]
+    IndivisibleTask,
 }
 
-type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
+type Run = Box<dyn FnOnce(CancellationToken, Option<Arc<Division>>) -> BoxFuture<'static, ()> + Send>;
 
 /// Holds the tap, caches and controllers of one process.
 pub struct Manager {
@@ -79,6 +97,7 @@ pub struct Manager {
     health: Health,
     handle: Handle,
     controllers: Vec<Run>,
+    has_tasks: bool,
     activity: Activity,
 }
 
@@ -88,12 +107,24 @@ impl Manager {
         let metrics = Metrics::new();
         let health = Health::default();
         let tap = Tap::new(config.clock.clone(), metrics.clone());
-        let client = tap.client(client);
-        let informers = Informers::new(client.clone(), &tap, config.clock.clone(), health.clone(), config.name.clone());
-        let events = Recorder::new(client.clone(), config.clock.clone(), config.name.clone());
-        let name: Arc<str> = config.name.as_str().into();
-        let handle = Handle { client, informers, events, clock: config.clock.clone(), name };
-        Self { config, tap, metrics, health, handle, controllers: Vec::new(), activity: Activity::default() }
+        let common = Common { metrics: metrics.clone(), health: health.clone(), endpoints: Endpoints::default() };
+        let handle = handle(client, &tap, None, &config, common);
+        let (controllers, activity) = (Vec::new(), Activity::default());
+        Self { config, tap, metrics, health, handle, controllers, has_tasks: false, activity }
+    }
+
+    /// Another cluster, called `name` in metrics and readiness, for controllers that work there: see
+    /// [`Controller::in_cluster`]. It has caches and events of its own; leader and shards are those of the manager.
+    pub fn cluster(&self, name: impl Into<String>, client: Client) -> Handle {
+        let common = Common {
+            metrics: self.metrics.clone(),
+            health: self.health.clone(),
+            endpoints: self.handle.endpoints.clone(),
+        };
+        let name: Arc<str> = name.into().into();
+        // Informers hear of all writes of their tap, so that of another cluster needs its own.
+        let tap = self.tap.sibling();
+        handle(client, &tap, Some(name), &self.config, common)
     }
 
     /// What the controllers share.
@@ -129,7 +160,7 @@ impl Manager {
     /// Adds a controller; it works once the manager runs and leads.
     pub fn add<P: Process>(&mut self, controller: Controller<P>) {
         controller.show(&self.activity);
-        self.controllers.push(Box::new(|stop| Box::pin(controller.run(stop))));
+        self.controllers.push(Box::new(|stop, division| Box::pin(controller.run(stop, division))));
     }
 
     /// Adds any other task that is to run only while this process leads.
@@ -137,7 +168,8 @@ impl Manager {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.controllers.push(Box::new(|stop| Box::pin(task(stop))));
+        self.has_tasks = true;
+        self.controllers.push(Box::new(|stop, _| Box::pin(task(stop))));
     }
 
     /// Works until `stop`, then ends in order: runs in progress first, the lease last.
@@ -149,21 +181,49 @@ impl Manager {
         let _admin_stop = admin_stop.clone().drop_guard();
         let admin = admin::Admin { metrics: self.metrics.clone(), health: self.health.clone() };
         if let Some(address) = self.config.metrics {
-            admin.clone().serve(address, admin_stop.clone()).await?;
+            port::serve(address, admin.clone(), admin_stop.clone()).await?;
         }
         if let Some(address) = self.config.probes.filter(|address| Some(*address) != self.config.metrics) {
-            admin.serve(address, admin_stop.clone()).await?;
+            port::serve(address, admin, admin_stop.clone()).await?;
         }
-        let Some(leader) = self.config.leader.clone() else {
-            run_all(self.controllers, stop, self.config.grace).await;
-            return Ok(());
+        if let Some(address) = self.config.events {
+            port::serve(address, self.handle.endpoints.clone(), admin_stop.clone()).await?;
+        }
+        match (self.config.shards.clone(), self.config.leader.clone()) {
+            (Some(shards), _) => self.run_shards(shards, stop).await,
+            (None, Some(leader)) => self.run_as_leader(leader, stop).await,
+            (None, None) => {
+                run_all(self.controllers, stop, self.config.grace, None).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Works on the shards that this replica gets.
+    async fn run_shards(self, config: ShardConfig, stop: CancellationToken) -> Result<(), RunError> {
+        if self.has_tasks {
+            return Err(RunError::IndivisibleTask);
+        }
+        let division = Division::new(self.config.clock.clone(), config.count);
+        let keeper = Keeper::new(self.handle.clone(), config, division.clone(), self.metrics.clone());
+        // The leases are kept until all work has ended.
+        let worked = CancellationToken::new();
+        let work = async {
+            run_all(self.controllers, stop, self.config.grace, Some(division)).await;
+            worked.cancel();
         };
+        tokio::join!(work, keeper.run(worked.clone()));
+        Ok(())
+    }
+
+    /// Works while no other replica does.
+    async fn run_as_leader(self, leader: LeaderConfig, stop: CancellationToken) -> Result<(), RunError> {
         let mut lease = leader::Elector::new(self.handle.clone(), leader, self.metrics.clone());
         if !lease.acquire(&stop).await {
             return Ok(());
         }
         let work_stop = stop.child_token();
-        let work = run_all(self.controllers, work_stop.clone(), self.config.grace);
+        let work = run_all(self.controllers, work_stop.clone(), self.config.grace, None);
         let keep = async {
             let lost = lease.keep(&work_stop).await;
             if lost {
@@ -180,10 +240,36 @@ impl Manager {
     }
 }
 
-async fn run_all(controllers: Vec<Run>, stop: CancellationToken, grace: Duration) {
+/// What all clusters of a manager share.
+struct Common {
+    metrics: Metrics,
+    health: Health,
+    endpoints: Endpoints,
+}
+
+fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &ManagerConfig, common: Common) -> Handle {
+    let Common { metrics, health, endpoints } = common;
+    let client = tap.client(client);
+    let events = Recorder::new(client.clone(), config.clock.clone(), config.name.clone());
+    let watch = || Loops::new(config.clock.clone(), metrics.clone(), events.clone());
+    let loops = config.notice_loops.then(watch);
+    let surroundings = Surroundings {
+        clock: config.clock.clone(),
+        health: health.clone(),
+        metrics: metrics.clone(),
+        field_manager: config.name.clone(),
+        cluster: cluster.clone(),
+        loops: loops.clone(),
+    };
+    let informers = Informers::new(client.clone(), tap, surroundings);
+    let (clock, name) = (config.clock.clone(), config.name.as_str().into());
+    Handle { client, informers, events, clock, name, cluster, tap: tap.clone(), metrics, health, endpoints, loops }
+}
+
+async fn run_all(controllers: Vec<Run>, stop: CancellationToken, grace: Duration, division: Option<Arc<Division>>) {
     let mut running = JoinSet::new();
     for controller in controllers {
-        running.spawn(controller(stop.clone()));
+        running.spawn(controller(stop.clone(), division.clone()));
     }
     stop.cancelled().await;
     let end = async { while running.join_next().await.is_some() {} };

@@ -45,6 +45,12 @@ struct Inner {
     longest_seconds: Family<Labels, Gauge<f64, AtomicU64>>,
     requests: Family<Labels, Counter>,
     leader: Family<Labels, Gauge>,
+    watch_up: Family<Labels, Gauge>,
+    watch_errors: Family<Labels, Counter>,
+    hot_loops: Family<Labels, Counter>,
+    paused: Family<Labels, Gauge>,
+    switches: Family<Labels, Counter>,
+    shards: Family<Labels, Gauge>,
     /// Work in progress by queue, asked when somebody looks.
     in_progress: Mutex<BTreeMap<String, InProgress>>,
 }
@@ -67,6 +73,21 @@ pub struct QueueMetrics {
     pub(crate) depth: Gauge,
     pub(crate) adds: Counter,
     pub(crate) retries: Counter,
+}
+
+/// The figures of one watch.
+pub(crate) struct WatchMetrics {
+    pub(crate) up: Gauge,
+    pub(crate) errors: Counter,
+    labels: Labels,
+    all: Metrics,
+}
+
+impl Drop for WatchMetrics {
+    fn drop(&mut self) {
+        self.all.0.watch_up.remove(&self.labels);
+        self.all.0.watch_errors.remove(&self.labels);
+    }
 }
 
 /// The counters of one controller.
@@ -114,6 +135,12 @@ impl Metrics {
             longest_seconds: Family::default(),
             requests: Family::default(),
             leader: Family::default(),
+            watch_up: Family::default(),
+            watch_errors: Family::default(),
+            hot_loops: Family::default(),
+            paused: Family::default(),
+            switches: Family::default(),
+            shards: Family::default(),
             in_progress: Mutex::default(),
         };
         inner.register();
@@ -180,6 +207,35 @@ impl Metrics {
         self.0.requests.get_or_create(&labels).inc();
     }
 
+    /// The figures of the watch with this title; they leave with it.
+    pub(crate) fn watch(&self, title: &str) -> WatchMetrics {
+        let labels = vec![("watch", title.to_owned())];
+        let up = self.0.watch_up.get_or_create_owned(&labels);
+        let errors = self.0.watch_errors.get_or_create_owned(&labels);
+        WatchMetrics { up, errors, labels, all: self.clone() }
+    }
+
+    /// Counts a loop that was noticed.
+    pub(crate) fn hot_loop(&self, kind: &str) {
+        self.0.hot_loops.get_or_create(&vec![("kind", kind.to_owned())]).inc();
+    }
+
+    /// Shows how many resources of a controller are paused.
+    pub(crate) fn paused(&self, controller: &str, resources: usize) {
+        self.0.paused.get_or_create(&vec![("controller", controller.to_owned())]).set(resources as i64);
+    }
+
+    /// Counts that a person used a switch: `force` or `restart`.
+    pub(crate) fn switched(&self, controller: &str, switch: &str) {
+        let labels = vec![("controller", controller.to_owned()), ("switch", switch.to_owned())];
+        self.0.switches.get_or_create(&labels).inc();
+    }
+
+    /// Shows how many shards this replica holds.
+    pub(crate) fn shards(&self, name: &str, held: usize) {
+        self.0.shards.get_or_create(&vec![("name", name.to_owned())]).set(held as i64);
+    }
+
     /// Shows whether this process leads.
     pub(crate) fn leading(&self, lease: &str, leads: bool) {
         self.0.leader.get_or_create(&vec![("name", lease.to_owned())]).set(leads.into());
@@ -219,6 +275,12 @@ impl Inner {
         to.register_collector(Box::new(process::Usage));
         to.register("rest_client_requests", "Requests to the API by code", self.requests.clone());
         to.register("leader_election_master_status", "1 while this process leads", self.leader.clone());
+        to.register("operator_shards", "Shards that this replica holds", self.shards.clone());
+        to.register("operator_watch_up", "1 while a watch works", self.watch_up.clone());
+        to.register("operator_watch_errors", "Failures of watches", self.watch_errors.clone());
+        to.register("operator_hot_loops", "Fields found in a loop of writes", self.hot_loops.clone());
+        to.register("operator_paused_resources", "Resources that are paused", self.paused.clone());
+        to.register("operator_switches", "Uses of the switches force and restart", self.switches.clone());
     }
 }
 

@@ -8,13 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::DynamicResourceScope;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A kind that can be watched: typed, `DynamicObject`, or `PartialObjectMeta` for metadata only.
 pub trait Object:
     Resource<DynamicType: Clone + Debug + Eq + Hash + Send + Sync, Scope: 'static>
     + Clone
     + Debug
+    + Serialize
     + DeserializeOwned
     + Send
     + Sync
@@ -24,7 +25,7 @@ pub trait Object:
 
 impl<K> Object for K
 where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Clone + Debug + Eq + Hash + Send + Sync,
     K::Scope: 'static,
 {

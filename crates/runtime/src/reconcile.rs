@@ -8,11 +8,18 @@ use std::time::Duration;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+use crate::endpoint::Endpoints;
 use crate::events::Recorder;
+use crate::follow::Wishes;
+use crate::health::Health;
 use crate::informer::{Informer, Informers};
 use crate::key::ObjectKey;
+use crate::loops::Loops;
+use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::queue::Key;
+use crate::tap::Tap;
+use crate::watch::Watch;
 use windlass_clock::Clock;
 
 /// How a reconcile that did not fail ended.
@@ -69,6 +76,27 @@ impl Error {
     }
 }
 
+/// How a run ended that did not come back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Crash {
+    /// It panicked, with this message.
+    #[error("panic: {0}")]
+    Panic(String),
+    /// It was dropped at its deadline.
+    #[error("did not finish within {0:?}")]
+    Deadline(Duration),
+}
+
+impl Crash {
+    /// A word for conditions and events.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Panic(_) => "ReconcilePanicked",
+            Self::Deadline(_) => "ReconcileTimedOut",
+        }
+    }
+}
+
 /// Brings one object to where it is declared to be.
 ///
 /// It is called with the newest known state whenever the object, or anything mapped to it, may have changed; never
@@ -84,6 +112,17 @@ pub trait Reconcile: Send + Sync + 'static {
         context: &Context<Self::Resource>,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
+    /// A run for `object` panicked or was dropped at its deadline; an event tells of it already. For a word in its status.
+    fn crashed(
+        &self,
+        object: Arc<Self::Resource>,
+        crash: &Crash,
+        context: &Context<Self::Resource>,
+    ) -> impl Future<Output = ()> + Send {
+        let _ = (object, crash, context);
+        std::future::ready(())
+    }
+
     /// The object called `key` no longer exists. For memory that is kept per object; use finalizers to clean up the world.
     fn gone(&self, key: &ObjectKey) {
         let _ = key;
@@ -97,6 +136,18 @@ pub trait Process: Send + Sync + 'static {
 
     /// Works on `key` once.
     fn process(&self, key: &Self::Key, attempt: &Attempt) -> impl Future<Output = Result<Action, Error>> + Send;
+
+    /// A run for `key` panicked or was dropped at its deadline.
+    fn crashed(&self, key: &Self::Key, crash: &Crash, attempt: &Attempt) -> impl Future<Output = ()> + Send {
+        let _ = (key, crash, attempt);
+        std::future::ready(())
+    }
+
+    /// Whether there is something behind `key` still. Replicas that share the work keep those for which there is.
+    fn exists(&self, key: &Self::Key) -> bool {
+        let _ = key;
+        true
+    }
 }
 
 /// The circumstances of one run.
@@ -121,6 +172,23 @@ pub struct Handle {
     pub clock: Clock,
     /// The operator's name, which is also its field manager.
     pub name: Arc<str>,
+    /// The name of the cluster, if the manager has several and this is not its own.
+    pub cluster: Option<Arc<str>>,
+    pub(crate) tap: Tap,
+    pub(crate) metrics: Metrics,
+    pub(crate) health: Health,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) loops: Option<Loops>,
+}
+
+impl Handle {
+    /// What a controller called `name` is called where there are several clusters.
+    pub(crate) fn name_of(&self, name: &str) -> String {
+        match &self.cluster {
+            Some(cluster) => format!("{name}@{cluster}"),
+            None => name.to_owned(),
+        }
+    }
 }
 
 /// What a reconcile may use besides the object.
@@ -128,9 +196,16 @@ pub struct Context<K: Object> {
     pub(crate) handle: Handle,
     pub(crate) informer: Informer<K>,
     pub(crate) attempt: Attempt,
+    pub(crate) wishes: Wishes,
 }
 
 impl<K: Object> Context<K> {
+    /// Watches something on behalf of this object, which is then reconciled whenever a part of it changes. What a run that
+    /// succeeds does not ask for again is followed no longer, and a watch that nobody follows ends.
+    pub fn follow<C: Object>(&self, watch: Watch<C>) -> Informer<C> {
+        self.wishes.follow(&self.handle.informers, watch)
+    }
+
     /// The API. Every call is seen by the tap, and the caches know the outcome of a write before its caller does.
     pub fn client(&self) -> Client {
         self.handle.client.clone()

@@ -6,6 +6,7 @@ use kube::core::{Selector, SelectorExt};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 
+use crate::namespaces::Namespaces;
 use crate::object::{Delivery, Object};
 
 /// A request for a watch: a kind, where, and which of its objects.
@@ -13,6 +14,8 @@ use crate::object::{Delivery, Object};
 pub struct Watch<K: Object> {
     dyntype: K::DynamicType,
     namespace: Option<String>,
+    /// Narrows further to namespaces that may change.
+    namespaces: Namespaces,
     labels: Option<Selector>,
     fields: Option<String>,
 }
@@ -25,6 +28,7 @@ pub(crate) struct WatchKey {
     pub(crate) version: String,
     pub(crate) plural: String,
     pub(crate) namespace: Option<String>,
+    namespaces: Option<usize>,
     labels: Option<String>,
     fields: Option<String>,
 }
@@ -39,13 +43,20 @@ impl<K: Object<DynamicType: Default>> Watch<K> {
 impl<K: Object> Watch<K> {
     /// All objects of a kind that is known at run time.
     pub fn of(dyntype: K::DynamicType) -> Self {
-        Self { dyntype, namespace: None, labels: None, fields: None }
+        Self { dyntype, namespace: None, namespaces: Namespaces::all(), labels: None, fields: None }
     }
 
     /// Only those in `namespace`; `None` for all.
     #[must_use]
     pub fn namespace(mut self, namespace: Option<String>) -> Self {
         self.namespace = namespace;
+        self
+    }
+
+    /// Only those in `namespaces`, as these change.
+    #[must_use]
+    pub fn within(mut self, namespaces: Namespaces) -> Self {
+        self.namespaces = namespaces;
         self
     }
 
@@ -70,9 +81,15 @@ impl<K: Object> Watch<K> {
             version: K::version(&self.dyntype).into_owned(),
             plural: K::plural(&self.dyntype).into_owned(),
             namespace: self.namespace.clone(),
+            namespaces: self.namespaces.identity(),
             labels: self.labels.as_ref().map(ToString::to_string),
             fields: self.fields.clone(),
         }
+    }
+
+    /// Where it watches, if that can change.
+    pub(crate) fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
     }
 
     pub(crate) fn dyntype(&self) -> &K::DynamicType {
@@ -89,6 +106,9 @@ impl<K: Object> Watch<K> {
         let mut title = key.plural;
         if !key.group.is_empty() {
             title = format!("{title}.{}", key.group);
+        }
+        if K::metadata_api() {
+            title.push_str(" (metadata)");
         }
         for (word, value) in [(" in ", key.namespace), (" with ", key.labels), (" where ", key.fields)] {
             if let Some(value) = value {
@@ -118,6 +138,7 @@ impl<K: Object> Watch<K> {
         let meta = object.meta();
         let in_scope = self.namespace.is_none() || self.namespace == meta.namespace;
         in_scope
+            && self.namespaces.contains(meta.namespace.as_deref())
             && self
                 .labels
                 .as_ref()

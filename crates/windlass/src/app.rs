@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_core::{CustomResource, Operator};
 use windlass_runtime::engine::{Cleanup, Declaration};
-use windlass_runtime::{Change, Manager, Object, ObjectKey};
+use windlass_runtime::{Bytes, Change, Handle, Manager, Namespaces, Object, ObjectKey, Stream, http};
 
 use crate::manifests::{self, ManifestOptions};
 use crate::{command, rbac};
@@ -20,7 +21,7 @@ pub fn operator<O: Operator>(operator: O) -> App<O> {
     App { name, declaration: Declaration::new(operator), extensions: Vec::new(), rules: Vec::new() }
 }
 
-type Extension = Box<dyn Fn(&mut Manager, Option<&str>) + Send + Sync>;
+type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
 
 /// An operator with its declared kinds.
 #[must_use = "call .main()"]
@@ -41,8 +42,13 @@ pub trait Program: Send + Sync {
     fn rules(&self) -> Vec<PolicyRule>;
     /// All that a cluster needs to run it, in the order in which to apply it.
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value>;
-    /// Adds it to a manager, on one namespace or on all.
-    fn install(&self, manager: &mut Manager, namespace: Option<String>);
+    /// Puts it to work in a cluster of a manager: [`Manager::handle`] is its own, [`Manager::cluster`] another.
+    fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces);
+    /// Puts it to work in the manager's own cluster.
+    fn install(&self, manager: &mut Manager, namespaces: Namespaces) {
+        let cluster = manager.handle();
+        self.install_in(manager, &cluster, namespaces);
+    }
     /// Runs it as a command; `args` begin with the program's name.
     fn run_blocking(&self, args: Vec<OsString>) -> ExitCode;
 }
@@ -75,6 +81,54 @@ impl<O: Operator> App<O> {
         self
     }
 
+    /// The operator looks at the objects of kind `K` that `names` finds in a resource (in its namespace, if the kind has
+    /// namespaces), and is asked again when one of them comes, changes or goes.
+    pub fn refers_to<K: Object<DynamicType = ()>>(
+        mut self,
+        names: impl Fn(&O::Resource) -> Vec<String> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.declaration = self.declaration.refers_to::<K>(names);
+        self
+    }
+
+    /// The operator is asked again about each resource whose key comes out of the stream that `events` makes: for things
+    /// outside of the cluster. Readiness names a stream that ends.
+    pub fn stream<S: Stream<Item = ObjectKey> + Send + 'static>(
+        mut self,
+        name: impl Into<String>,
+        events: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.declaration = self.declaration.stream(name, events);
+        self
+    }
+
+    /// The operator is asked again, about every `interval`, about the resources that `keys` finds.
+    pub fn every<I: IntoIterator<Item = ObjectKey>>(
+        mut self,
+        interval: Duration,
+        keys: impl Fn() -> I + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.declaration = self.declaration.every(interval, keys);
+        self
+    }
+
+    /// The operator is asked again about the resources that a POST to `path` concerns (`run --events-bind-address`); `read`
+    /// says which, or why the request is refused.
+    pub fn endpoint(
+        mut self,
+        path: impl Into<String>,
+        read: impl Fn(&http::Request<Bytes>) -> Result<Vec<ObjectKey>, String> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.declaration = self.declaration.endpoint(path, read);
+        self
+    }
+
+    /// The operator is asked again about every resource after about `interval`, even if nothing changes.
+    pub fn resync(mut self, interval: Duration) -> Self {
+        self.declaration = self.declaration.resync(interval);
+        self
+    }
+
     /// The operator looks at the Pods of the workloads it owns.
     pub fn pods(mut self) -> Self {
         self.declaration = self.declaration.pods();
@@ -97,9 +151,9 @@ impl<O: Operator> App<O> {
     }
 
     /// Adds controllers of the author's own to the same manager: the way for what cannot be said as one intent (see
-    /// [`Reconcile`](windlass_runtime::Reconcile)). `extend` gets the one namespace that is served, if it is one.
+    /// [`Reconcile`](windlass_runtime::Reconcile)). `extend` gets the cluster and the namespaces that are served.
     /// What such controllers need is not known here: say it by [`App::allow`].
-    pub fn with(mut self, extend: impl Fn(&mut Manager, Option<&str>) + Send + Sync + 'static) -> Self {
+    pub fn with(mut self, extend: impl Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync + 'static) -> Self {
         self.extensions.push(Box::new(extend));
         self
     }
@@ -133,11 +187,11 @@ impl<O: Operator> Program for App<O> {
         manifests::all(self, options)
     }
 
-    fn install(&self, manager: &mut Manager, namespace: Option<String>) {
+    fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces) {
         for extend in &self.extensions {
-            extend(manager, namespace.as_deref());
+            extend(manager, cluster, &namespaces);
         }
-        self.declaration.install(manager, namespace);
+        self.declaration.install(manager, cluster, namespaces);
     }
 
     fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {

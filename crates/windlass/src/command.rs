@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use kube::core::{Expression, Selector};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use windlass_runtime::{LeaderConfig, Manager, ManagerConfig};
+use windlass_runtime::{Handle, LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
 
 use crate::app::Program;
 use crate::connect::Connection;
@@ -40,18 +41,30 @@ enum Command {
 
 #[derive(Args)]
 struct RunArgs {
-    /// Serves the resources of this namespace only
-    #[arg(long, short = 'n', env = "WATCH_NAMESPACE", value_name = "NAMESPACE")]
-    watch_namespace: Option<String>,
+    /// Serves the resources of these namespaces only
+    #[arg(long, short = 'n', env = "WATCH_NAMESPACE", value_name = "NAMESPACE,…", value_delimiter = ',')]
+    watch_namespace: Vec<String>,
+    /// Serves the resources of the namespaces with these labels only, as they come and go
+    #[arg(long, value_name = "LABEL=VALUE,…", conflicts_with = "watch_namespace", value_parser = parse_labels)]
+    watch_namespace_selector: Option<Selector>,
+    /// Serves the clusters of these contexts of the kubeconfig, too
+    #[arg(long, value_name = "CONTEXT,…", value_delimiter = ',')]
+    also_context: Vec<String>,
     /// Where to serve metrics; 0 is nowhere
     #[arg(long, default_value = ":8080", value_parser = parse_address, value_name = "ADDRESS")]
     metrics_bind_address: Bind,
     /// Where to answer probes; 0 is nowhere
     #[arg(long, default_value = ":8081", value_parser = parse_address, value_name = "ADDRESS")]
     health_probe_bind_address: Bind,
+    /// Where to listen for events from outside, if the operator has endpoints for them; 0 is nowhere
+    #[arg(long, default_value = "0", value_parser = parse_address, value_name = "ADDRESS")]
+    events_bind_address: Bind,
     /// Works only while this replica holds the lease
     #[arg(long)]
     leader_elect: bool,
+    /// Shares the work with the other replicas: the resources are divided into this many parts, the same number for all
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256), conflicts_with = "leader_elect")]
+    shards: Option<u32>,
     /// The namespace of the lease; the Pod's own if it is not said
     #[arg(long, value_name = "NAMESPACE")]
     leader_election_namespace: Option<String>,
@@ -116,16 +129,18 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         let mut config = ManagerConfig::new(program.name());
         config.metrics = args.metrics_bind_address.0;
         config.probes = args.health_probe_bind_address.0;
-        config.leader = args.leader_elect.then(|| {
-            let namespace = args.leader_election_namespace.clone();
-            LeaderConfig::new(namespace.unwrap_or_else(|| client.default_namespace().to_owned()), program.name())
-        });
+        config.events = args.events_bind_address.0;
+        let own_namespace = client.default_namespace().to_owned();
+        let lease_namespace = args.leader_election_namespace.clone().unwrap_or(own_namespace);
+        config.leader = args.leader_elect.then(|| LeaderConfig::new(lease_namespace.clone(), program.name()));
+        config.shards = args.shards.map(|count| ShardConfig::new(lease_namespace, program.name(), count));
         let mut manager = Manager::new(client, config);
-        program.install(&mut manager, args.watch_namespace.clone());
-
-        let check = manager.health().check("permissions", "not checked yet");
-        let namespace = args.watch_namespace.clone();
-        tokio::spawn(permissions::watch(manager.handle().client, program.rules(), namespace, check));
+        let cluster = manager.handle();
+        install(program, &mut manager, &cluster, args);
+        for context in &args.also_context {
+            let cluster = manager.cluster(context, connection.client_of(context).await?);
+            install(program, &mut manager, &cluster, args);
+        }
         tracing::info!(operator = program.name(), version = env!("CARGO_PKG_VERSION"), "Starting");
         manager.run(stop_on_signal()?).await?;
         tracing::info!(operator = program.name(), "Stopped");
@@ -136,6 +151,20 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
 fn foresee(program: &dyn Program, connection: &Connection, args: &PlanArgs) -> Result<(), AnyError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     Ok(runtime.block_on(plan::command::run(program, connection, args))?)
+}
+
+/// Puts the operator to work in one cluster.
+fn install(program: &dyn Program, manager: &mut Manager, cluster: &Handle, args: &RunArgs) {
+    let namespaces = match &args.watch_namespace_selector {
+        Some(labels) => Namespaces::labelled(cluster, labels.clone()),
+        None if args.watch_namespace.is_empty() => Namespaces::all(),
+        None => Namespaces::only(args.watch_namespace.clone()),
+    };
+    program.install_in(manager, cluster, namespaces.clone());
+    let name =
+        cluster.cluster.as_ref().map_or_else(|| "permissions".to_owned(), |name| format!("permissions of {name}"));
+    let check = manager.health().check(name, "not checked yet");
+    tokio::spawn(permissions::watch(cluster.client.clone(), program.rules(), namespaces, check));
 }
 
 impl ManifestArgs {
@@ -182,6 +211,18 @@ fn print(objects: &[Value]) -> Result<(), AnyError> {
     let documents = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
     println!("{}", documents.join("---\n").trim_end());
     Ok(())
+}
+
+/// `label=value`, or `label` for any value, several with commas.
+fn parse_labels(text: &str) -> Result<Selector, String> {
+    let expression = |part: &str| match part.trim().split_once('=') {
+        _ if part.trim().is_empty() || part.contains('!') => {
+            Err(format!("{part:?} is not label=value: write team=blue, or team for any value"))
+        }
+        Some((label, value)) => Ok(Expression::Equal(label.trim().to_owned(), value.trim().to_owned())),
+        None => Ok(Expression::Exists(part.trim().to_owned())),
+    };
+    text.split(',').map(expression).collect::<Result<Vec<_>, _>>().map(Selector::from_iter)
 }
 
 /// `host:port`, `:port` for all addresses, or `0` for none.

@@ -29,10 +29,19 @@ pub(crate) enum ConnectError {
 
 impl Connection {
     pub(crate) async fn client(&self) -> Result<Client, ConnectError> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        self.connect(self.context.as_deref()).await
+    }
+
+    /// A client of the cluster of another context.
+    pub(crate) async fn client_of(&self, context: &str) -> Result<Client, ConnectError> {
+        self.connect(Some(context)).await
+    }
+
+    async fn connect(&self, context: Option<&str>) -> Result<Client, ConnectError> {
+        let options = KubeConfigOptions { context: context.map(Into::into), ..KubeConfigOptions::default() };
         let config = match &self.kubeconfig {
             Some(path) => Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?,
-            None if self.context.is_some() => Config::from_kubeconfig(&options).await?,
+            None if context.is_some() => Config::from_kubeconfig(&options).await?,
             None => Config::infer().await?,
         };
         Ok(Client::try_from(config)?)

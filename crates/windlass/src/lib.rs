@@ -55,3 +55,8 @@ pub mod __private {
     pub use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
     pub use {kube, serde};
 }
+
+/// The examples of the book.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/runtime.md")]
+mod book {}

@@ -6,7 +6,7 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use windlass_runtime::Check;
+use windlass_runtime::{Check, Namespaces};
 
 /// Between two checks while something is missing.
 const RECHECK: Duration = Duration::from_secs(15);
@@ -20,9 +20,9 @@ struct Need {
 }
 
 /// Checks `rules` until all are granted, and lets `check` say what is missing meanwhile.
-pub(crate) async fn watch(client: Client, rules: Vec<PolicyRule>, namespace: Option<String>, check: Check) {
+pub(crate) async fn watch(client: Client, rules: Vec<PolicyRule>, namespaces: Namespaces, check: Check) {
     loop {
-        match missing(&client, &rules, namespace.as_deref()).await {
+        match missing_anywhere(&client, &rules, &namespaces).await {
             Ok(missing) if missing.is_empty() => {
                 tracing::info!("Permissions are complete");
                 return check.well();
@@ -39,6 +39,20 @@ pub(crate) async fn watch(client: Client, rules: Vec<PolicyRule>, namespace: Opt
         }
         tokio::time::sleep(RECHECK).await;
     }
+}
+
+async fn missing_anywhere(
+    client: &Client,
+    rules: &[PolicyRule],
+    namespaces: &Namespaces,
+) -> Result<Vec<Need>, kube::Error> {
+    let Some(names) = namespaces.names() else { return missing(client, rules, None).await };
+    let mut all = Vec::new();
+    for name in names {
+        let here = missing(client, rules, Some(&name)).await?;
+        all.extend(here.into_iter().filter(|need| !all.contains(need)).collect::<Vec<_>>());
+    }
+    Ok(all)
 }
 
 async fn missing(client: &Client, rules: &[PolicyRule], namespace: Option<&str>) -> Result<Vec<Need>, kube::Error> {

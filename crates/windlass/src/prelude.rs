@@ -19,7 +19,7 @@ pub use windlass_core::{
 };
 pub use windlass_derive::Resource;
 pub use windlass_runtime::engine::Cleanup;
-pub use windlass_runtime::{Action, Context, Error, Reconcile};
+pub use windlass_runtime::{Action, Context, Error, ObjectKey, Reconcile};
 
 /// Metadata with a name only; the runtime fills in the rest.
 pub fn named(name: impl Into<String>) -> ObjectMeta {

@@ -28,9 +28,10 @@ pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>, more: &[PolicyRul
     merge(rules)
 }
 
-/// What leader election takes, in the operator's own namespace.
+/// What leader election and shards take, in the operator's own namespace.
 pub(crate) fn leader_rules() -> Vec<PolicyRule> {
-    vec![rule("coordination.k8s.io", "leases", &["get", "create", "update"]), rule("", "events", &["create", "patch"])]
+    let verbs = ["get", "list", "watch", "create", "update", "delete"];
+    vec![rule("coordination.k8s.io", "leases", &verbs), rule("", "events", &["create", "patch"])]
 }
 
 pub(crate) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {

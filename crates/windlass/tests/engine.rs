@@ -14,7 +14,7 @@ use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client};
 use windlass::prelude::*;
 use windlass::runtime::tap::{Intercept, Tap};
-use windlass::runtime::{Controller, Manager, ManagerConfig, ObjectKey, RunError};
+use windlass::runtime::{Controller, Manager, ManagerConfig, Namespaces, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
 use windlass_testkit::TestCluster;
@@ -101,13 +101,13 @@ impl Fixture {
         let app = windlass::operator(Notes { cleanup_works: cleanup_works.clone() })
             .owns::<ConfigMap>()
             .cleanup()
-            .with(|manager, _| {
-                let controller = Controller::of(manager, WordCount).named(manager, "words");
+            .with(|manager, _, _| {
+                let controller = Controller::of(manager, WordCount).named("words");
                 manager.add(controller);
             });
         cluster.define(app.crds()).await;
         let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
-        app.install(&mut manager, None);
+        app.install(&mut manager, Namespaces::all());
         let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         Self { cluster, client, cleanup_works, tap, stop, running }

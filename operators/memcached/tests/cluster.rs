@@ -17,7 +17,7 @@ use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client, Resource};
 use windlass::prelude::*;
 use windlass::runtime::tap::Tap;
-use windlass::runtime::{Clock, Manager, ManagerConfig, RunError};
+use windlass::runtime::{Clock, Manager, ManagerConfig, Namespaces, RunError};
 use windlass::serde_json::{Value, json};
 use windlass_testkit::{Profile, TestCluster};
 
@@ -39,7 +39,7 @@ impl Fixture {
         let app = app();
         cluster.define(app.crds()).await;
         let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
-        app.install(&mut manager, None);
+        app.install(&mut manager, Namespaces::all());
         let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         Self { cluster, client, tap, stop, running }

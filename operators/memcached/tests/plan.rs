@@ -10,7 +10,7 @@ use windlass::Program;
 use windlass::kube::Client;
 use windlass::kube::api::{Patch, PatchParams};
 use windlass::plan::{Plan, PlanError, What, Wish, plan};
-use windlass::runtime::{Manager, ManagerConfig};
+use windlass::runtime::{Manager, ManagerConfig, Namespaces};
 use windlass::serde_json::{Value, json};
 use windlass_testkit::{Profile, TestCluster};
 
@@ -40,7 +40,7 @@ fn apply(size: u32) -> Wish {
 /// Makes a plan, and sees that the cluster is as it was to the last revision.
 async fn foresee(cluster: &TestCluster, wish: &Wish) -> Result<Plan, PlanError> {
     let before = revision(&cluster.client()).await;
-    let plan = plan(&app(), cluster.client(), None, wish).await;
+    let plan = plan(&app(), cluster.client(), Namespaces::all(), wish).await;
     assert_eq!(revision(&cluster.client()).await, before, "nothing is written");
     plan
 }
@@ -52,7 +52,7 @@ async fn revision(client: &Client) -> String {
 }
 
 async fn get(client: &Client, path: &str) -> Option<Value> {
-    client.request(http::Request::get(path).body(Vec::new()).unwrap()).await.ok()
+    client.request(windlass::runtime::http::Request::get(path).body(Vec::new()).unwrap()).await.ok()
 }
 
 /// Does what the wish says, and lets the operator work until it rests.
@@ -62,7 +62,7 @@ async fn come_true(cluster: &TestCluster, wish: &Wish) {
         cluster.api::<Memcached>().patch("x", &params, &Patch::Apply(object)).await.unwrap();
     }
     let mut manager = Manager::new(cluster.client(), ManagerConfig::new(app().name()));
-    app().install(&mut manager, None);
+    app().install(&mut manager, Namespaces::all());
     let (activity, stop) = (manager.activity(), CancellationToken::new());
     let running = tokio::spawn(manager.run(stop.clone()));
     let rest = async {
@@ -180,8 +180,10 @@ async fn what_was_changed_from_outside_is_put_right() {
     let cluster = cluster().await;
     come_true(&cluster, &apply(2)).await;
     let patch = json!({"spec": {"replicas": 7}}).to_string().into_bytes();
-    let request =
-        http::Request::patch(DEPLOYMENT).header("content-type", "application/merge-patch+json").body(patch).unwrap();
+    let request = windlass::runtime::http::Request::patch(DEPLOYMENT)
+        .header("content-type", "application/merge-patch+json")
+        .body(patch)
+        .unwrap();
     cluster.client().request::<Value>(request).await.unwrap();
     let plan = foresee(&cluster, &Wish::default()).await.unwrap();
     assert_eq!(summary(&plan), [(What::Change, "Deployment default/x", false)]);

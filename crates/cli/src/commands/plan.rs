@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use windlass::Program;
 use windlass::plan::{Wish, plan};
+use windlass::runtime::Namespaces;
 
 use crate::arguments::{PlanOptions, PlanOutput, Target};
 use crate::connection::connect;
@@ -23,7 +24,7 @@ pub(crate) async fn run(options: &PlanOptions, target: &Target) -> Result<(), Fa
     let namespace = Some(connection.namespace.clone());
     let wish = Wish { apply, delete, field_manager: FIELD_MANAGER.to_owned(), namespace };
     for operator in concerned {
-        let plan = plan(&*operator, connection.client.clone(), None, &wish).await;
+        let plan = plan(&*operator, connection.client.clone(), Namespaces::all(), &wish).await;
         let plan = plan.map_err(|error| Failure::new(error.to_string()))?;
         match options.output {
             PlanOutput::Text => show!("{}:\n\n{plan}", operator.name()),

@@ -20,6 +20,8 @@ pub(crate) enum Trouble {
         #[source]
         source: kube::Error,
     },
+    #[error("cannot see what there is: {0}")]
+    Unseen(String),
 }
 
 impl Trouble {
@@ -28,6 +30,7 @@ impl Trouble {
         match self {
             Self::Refused(_) => "ChildRefused",
             Self::Api { .. } => "ApplyFailed",
+            Self::Unseen(_) => "WatchFailed",
         }
     }
 

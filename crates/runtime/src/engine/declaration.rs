@@ -1,10 +1,15 @@
 //! What an operator declares: the kinds it owns and reads. Watches, caches and permissions follow from it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures::Stream;
+use http::Request;
+use hyper::body::Bytes;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Resource;
 use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Serialize;
 use windlass_core::{Operator, World};
@@ -16,8 +21,10 @@ use crate::cache::Change;
 use crate::controller::{ByObject, Controller};
 use crate::key::ObjectKey;
 use crate::manager::Manager;
+use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::owners::is_cluster_scoped;
+use crate::reconcile::Handle;
 use crate::watch::Watch;
 
 /// What an operator does with a kind.
@@ -47,7 +54,12 @@ pub struct Declaration<O: Operator> {
     pods: bool,
     cleanup: Option<CleanupFn<O>>,
     workers: Option<usize>,
+    resync: Option<Duration>,
+    sources: Vec<SourceOf<O>>,
 }
+
+/// Adds a source to the controller.
+type SourceOf<O> = Box<dyn Fn(EngineController<O>) -> EngineController<O> + Send + Sync>;
 
 struct Kind<O: Operator> {
     declared: Declared,
@@ -61,8 +73,8 @@ type Route<O> = Box<dyn FnOnce(EngineController<O>, &Family) -> EngineController
 
 /// The caches of an operator while they are put together.
 struct Wiring<'a, O: Operator> {
-    manager: &'a Manager,
-    namespace: Option<String>,
+    cluster: &'a Handle,
+    namespaces: Namespaces,
     world: World,
     nursery: Nursery,
     family: Family,
@@ -72,7 +84,15 @@ struct Wiring<'a, O: Operator> {
 impl<O: Operator> Declaration<O> {
     /// An operator that makes nothing yet.
     pub fn new(operator: O) -> Self {
-        Self { operator: Arc::new(operator), kinds: Vec::new(), pods: false, cleanup: None, workers: None }
+        Self {
+            operator: Arc::new(operator),
+            kinds: Vec::new(),
+            pods: false,
+            cleanup: None,
+            workers: None,
+            resync: None,
+            sources: Vec::new(),
+        }
     }
 
     /// The operator makes objects of kind `K`.
@@ -102,10 +122,37 @@ impl<O: Operator> Declaration<O> {
         map: impl Fn(&Change<K>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
     ) -> Self {
         let watch = move |wiring: &mut Wiring<'_, O>| {
-            let informer = wiring.manager.informers().get(Watch::<K>::all().namespace(wiring.scope::<K>()));
+            let informer = wiring.informer::<K>();
             wiring.world = std::mem::take(&mut wiring.world).with_view(Arc::new(informer.clone()));
             let map = map.clone();
             wiring.routes.push(Box::new(move |controller, _| controller.on(&informer, map)));
+        };
+        self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
+        self
+    }
+
+    /// The operator looks at the objects of kind `K` that `names` finds in a resource, of its own namespace where the kind
+    /// has namespaces, and is asked again when one of them comes, changes or goes.
+    #[must_use]
+    pub fn refers_to<K: Object<DynamicType = ()>>(
+        mut self,
+        names: impl Fn(&O::Resource) -> Vec<String> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let watch = move |wiring: &mut Wiring<'_, O>| {
+            let informer = wiring.informer::<K>();
+            wiring.world = std::mem::take(&mut wiring.world).with_view(Arc::new(informer.clone()));
+            let names = names.clone();
+            let index = wiring.informer::<O::Resource>().index(move |resource| {
+                let namespace = resource.meta().namespace.clone().filter(|_| !is_cluster_scoped::<K>());
+                let key = |name| ObjectKey { namespace: namespace.clone(), name }.to_string();
+                names(resource).into_iter().map(key).collect()
+            });
+            wiring.routes.push(Box::new(move |controller, _| {
+                controller.on(&informer, move |change| {
+                    let referrers = index.get(&change.key().to_string());
+                    referrers.iter().map(|resource| ObjectKey::of(&**resource)).collect::<Vec<_>>()
+                })
+            }));
         };
         self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
         self
@@ -135,6 +182,48 @@ impl<O: Operator> Declaration<O> {
         self
     }
 
+    /// Looks at every resource again after about this time, even if nothing changes.
+    #[must_use]
+    pub fn resync(mut self, interval: Duration) -> Self {
+        self.resync = Some(interval);
+        self
+    }
+
+    /// Asks the operator again about each resource whose key comes out of the stream that `events` makes.
+    #[must_use]
+    pub fn stream<S: Stream<Item = ObjectKey> + Send + 'static>(
+        mut self,
+        name: impl Into<String>,
+        events: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        self.sources.push(Box::new(move |controller| controller.stream(name.clone(), events())));
+        self
+    }
+
+    /// Asks the operator again, every `interval`, about the resources that `keys` finds.
+    #[must_use]
+    pub fn every<I: IntoIterator<Item = ObjectKey>>(
+        mut self,
+        interval: Duration,
+        keys: impl Fn() -> I + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.sources.push(Box::new(move |controller| controller.every(interval, keys.clone())));
+        self
+    }
+
+    /// Asks the operator again about the resources that a request to `path` concerns.
+    #[must_use]
+    pub fn endpoint(
+        mut self,
+        path: impl Into<String>,
+        read: impl Fn(&Request<Bytes>) -> Result<Vec<ObjectKey>, String> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let path = path.into();
+        self.sources.push(Box::new(move |controller| controller.endpoint(path.clone(), read.clone())));
+        self
+    }
+
     /// The kinds that the operator uses, besides its own.
     pub fn declared(&self) -> Vec<Declared> {
         let all = self.kinds.iter().map(|kind| kind.declared.clone());
@@ -161,11 +250,11 @@ impl<O: Operator> Declaration<O> {
         self.cleanup.is_some()
     }
 
-    /// Puts the operator to work in `manager`, on one namespace or on all.
-    pub fn install(&self, manager: &mut Manager, namespace: Option<String>) {
+    /// Puts the operator to work in a cluster of `manager`.
+    pub fn install(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces) {
         let mut wiring = Wiring {
-            manager,
-            namespace: namespace.clone(),
+            cluster,
+            namespaces,
             world: World::new(),
             nursery: Nursery::default(),
             family: Family::default(),
@@ -174,6 +263,7 @@ impl<O: Operator> Declaration<O> {
         for kind in self.kinds.iter().chain(&self.pod_kinds()) {
             (kind.watch)(&mut wiring);
         }
+        let watch = wiring.watch::<O::Resource>();
         let Wiring { world, nursery, family, routes, .. } = wiring;
         let engine = Engine {
             operator: self.operator.clone(),
@@ -181,11 +271,18 @@ impl<O: Operator> Declaration<O> {
             world: world.strict(),
             nursery,
             memory: Memory::default(),
+            name: cluster.name_of(&self.resource().kind.to_lowercase()),
+            paused: Mutex::default(),
         };
-        let scope = namespace.filter(|_| !is_cluster_scoped::<O::Resource>());
-        let mut controller = Controller::within(manager, Watch::all().namespace(scope), engine);
+        let mut controller = Controller::in_cluster(cluster, watch, engine).lenient();
         for route in routes {
             controller = route(controller, &family);
+        }
+        for source in &self.sources {
+            controller = source(controller);
+        }
+        if let Some(interval) = self.resync {
+            controller = controller.resync(interval);
         }
         if let Some(workers) = self.workers {
             controller = controller.workers(workers);
@@ -215,7 +312,7 @@ impl<O: Operator> Declaration<O> {
 impl<O: Operator> Wiring<'_, O> {
     /// Watches a kind whose objects are below resources.
     fn watch_family<K: Object<DynamicType = ()>>(&mut self) -> crate::informer::Informer<K> {
-        let informer = self.manager.informers().get(Watch::<K>::all().namespace(self.scope::<K>()));
+        let informer = self.informer::<K>();
         self.world = std::mem::take(&mut self.world).with_view(Arc::new(informer.clone()));
         self.family.add(Arc::new(informer.clone()));
         let watched = informer.clone();
@@ -226,8 +323,13 @@ impl<O: Operator> Wiring<'_, O> {
         informer
     }
 
-    fn scope<K: Object>(&self) -> Option<String> {
-        self.namespace.clone().filter(|_| !is_cluster_scoped::<K>())
+    fn informer<K: Object<DynamicType = ()>>(&self) -> crate::informer::Informer<K> {
+        self.cluster.informers.get(self.watch())
+    }
+
+    /// The objects of a kind where the operator works.
+    fn watch<K: Object<DynamicType = ()>>(&self) -> Watch<K> {
+        if is_cluster_scoped::<K>() { Watch::all() } else { Watch::all().within(self.namespaces.clone()) }
     }
 }
 

@@ -31,6 +31,10 @@ impl<K: Object> View<K> for Informer<K> {
     fn all(&self) -> Vec<Arc<K>> {
         (**self).all()
     }
+
+    fn unseen(&self, namespace: Option<&str>) -> Option<String> {
+        Informer::unseen(self, namespace.filter(|_| !is_cluster_scoped::<K>()))
+    }
 }
 
 /// A cache of a kind whose objects the operator makes.
@@ -38,6 +42,7 @@ pub(crate) trait Children: Send + Sync {
     fn resource(&self) -> ApiResource;
     fn live(&self, key: &ObjectKey) -> Option<Value>;
     fn owned_by(&self, uid: &str) -> Vec<ObjectMeta>;
+    fn unseen(&self, namespace: Option<&str>) -> Option<String>;
 }
 
 impl<K: Object<DynamicType = ()> + Serialize> Children for Informer<K> {
@@ -51,6 +56,10 @@ impl<K: Object<DynamicType = ()> + Serialize> Children for Informer<K> {
 
     fn owned_by(&self, uid: &str) -> Vec<ObjectMeta> {
         (**self).owned_by(uid).iter().map(|object| object.meta().clone()).collect()
+    }
+
+    fn unseen(&self, namespace: Option<&str>) -> Option<String> {
+        Informer::unseen(self, namespace)
     }
 }
 

@@ -7,9 +7,11 @@ mod kinds;
 mod memory;
 mod report;
 mod step;
+mod switch;
 
+use std::collections::HashSet;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -26,11 +28,15 @@ use self::kinds::Nursery;
 use self::memory::Memory;
 use self::report::Pass;
 use self::step::{Owner, Refusal, Step, Unwanted};
+use self::switch::Switches;
 use crate::key::ObjectKey;
-use crate::reconcile::{Action, Context, Error, Reconcile};
+use crate::loops::Hot;
+use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
 
 /// A child that a person has to decide about is looked at again after this time: nothing may tell of their decision.
 const REFUSED_RECHECK: Duration = Duration::from_secs(60);
+/// A resource that depends on what cannot be seen is looked at again after this time.
+const UNSEEN_RECHECK: Duration = Duration::from_secs(2);
 
 /// An operator that has something to do before a resource may go. While it is declared, resources carry a finalizer.
 pub trait Cleanup: Operator {
@@ -63,6 +69,9 @@ struct Engine<O: Operator> {
     world: World,
     nursery: Nursery,
     memory: Memory,
+    /// The controller's name, for metrics.
+    name: String,
+    paused: Mutex<HashSet<ObjectKey>>,
 }
 
 impl<O: Operator> Reconcile for Engine<O> {
@@ -74,38 +83,100 @@ impl<O: Operator> Reconcile for Engine<O> {
         if meta.deletion_timestamp.is_some() {
             return if has_finalizer { self.clean_up(&resource, cx).await } else { Ok(Action::Await) };
         }
-        if is_paused(&*resource) {
+        let switches = Switches::of(&*resource);
+        self.count_paused(&ObjectKey::of(&*resource), switches.paused, cx);
+        if switches.paused {
             self.report(&resource, &Pass::Paused, cx).await?;
             return Ok(Action::Await);
+        }
+        if let Some(hot) = self.hot(&resource, cx) {
+            self.report(&resource, &Pass::HotLoop { message: &hot.message }, cx).await?;
+            return Ok(Action::Recheck(hot.until.saturating_sub(cx.clock().elapsed())));
         }
         if self.cleanup.is_some() != has_finalizer {
             set_finalizer(&*resource, self.cleanup.is_some(), cx).await?;
         }
-        let outcome = self.operator.desired(&resource, &self.world.clone().at(cx.clock().now()));
-        let trouble = match outcome.desired() {
-            Some(desired) => self.carry_out(&resource, desired, cx).await.err(),
-            None => None,
-        };
-        self.tell(&resource, &outcome, trouble.as_ref(), cx);
-        self.report(&resource, &Pass::Made { outcome: &outcome, trouble: trouble.as_ref() }, cx).await?;
-        conclude(&outcome, trouble)
+        self.pass(&resource, &switches, cx).await
+    }
+
+    async fn crashed(&self, resource: Arc<O::Resource>, crash: &Crash, cx: &Context<O::Resource>) {
+        if let Err(error) = self.report(&resource, &Pass::Crashed(crash), cx).await {
+            tracing::warn!(resource = %ObjectKey::of(&*resource), %error, "Cannot report a crash in the status");
+        }
     }
 
     fn gone(&self, key: &ObjectKey) {
         self.memory.forget(key);
+        self.paused.lock().expect("no code that can panic runs under this lock").remove(key);
     }
 }
 
 impl<O: Operator> Engine<O> {
+    /// Asks the operator once, and does what it wants.
+    async fn pass(
+        &self,
+        resource: &O::Resource,
+        switches: &Switches,
+        cx: &Context<O::Resource>,
+    ) -> Result<Action, Error> {
+        let world = self.world.clone().at(cx.clock().now());
+        let mut outcome = self.operator.desired(resource, &world);
+        let blind = world.blind();
+        if let Some(why) = blind {
+            // An answer from what could not be seen is none.
+            outcome = Outcome::waiting("WatchFailed", format!("cannot see what there is: {why}"));
+        }
+        let trouble = match outcome.desired() {
+            Some(desired) => self.carry_out(resource, desired, switches, cx).await.err(),
+            None => None,
+        };
+        self.tell(resource, &outcome, trouble.as_ref(), cx);
+        let pass = Pass::Made { outcome: &outcome, trouble: trouble.as_ref(), switches };
+        self.report(resource, &pass, cx).await?;
+        if trouble.is_none() && outcome.desired().is_some() {
+            self.count_switches(switches, cx);
+        }
+        match blind {
+            Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
+            None => conclude(&outcome, trouble),
+        }
+    }
+
+    /// The loop that the resource is in. A new spec is acted on at once: it may be what ends the loop.
+    fn hot(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Option<Hot> {
+        let meta = resource.meta();
+        let observed = resource.status().and_then(|status| status.observed_generation);
+        let loops = cx.handle.loops.as_ref().filter(|_| observed == meta.generation)?;
+        loops.hot(meta.uid.as_deref()?)
+    }
+
+    fn count_paused(&self, key: &ObjectKey, paused: bool, cx: &Context<O::Resource>) {
+        let mut all = self.paused.lock().expect("no code that can panic runs under this lock");
+        let changed = if paused { all.insert(key.clone()) } else { all.remove(key) };
+        if changed {
+            cx.handle.metrics.paused(&self.name, all.len());
+        }
+    }
+
+    fn count_switches(&self, switches: &Switches, cx: &Context<O::Resource>) {
+        if switches.force.is_some() {
+            cx.handle.metrics.switched(&self.name, "force");
+        }
+        if switches.restart {
+            cx.handle.metrics.switched(&self.name, "restart");
+        }
+    }
+
     /// Applies all children, then removes what is no longer wanted. After any trouble nothing is removed: "not wanted"
     /// and "not reached" look the same from here.
     async fn carry_out(
         &self,
         resource: &O::Resource,
         desired: &Desired<<O::Resource as CustomResource>::Status>,
+        switches: &Switches,
         cx: &Context<O::Resource>,
     ) -> Result<(), Trouble> {
-        let owner = owner_of(resource, cx.name());
+        let owner = owner_of(resource, cx.name(), switches);
         let (key, uid) = (ObjectKey::of(resource), owner.reference.uid.clone());
         let mut children = Vec::new();
         let mut trouble = None;
@@ -143,6 +214,9 @@ impl<O: Operator> Engine<O> {
         let undeclared = || Refusal::Undeclared { kind: child.resource.kind.clone() };
         let cache = self.nursery.of(&child.resource).ok_or_else(undeclared)?;
         let child = owner.claim(child)?;
+        if let Some(why) = cache.unseen(child.namespace.as_deref()) {
+            return Err(Trouble::Unseen(why));
+        }
         let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
         let Some(step) = owner.step(child.clone(), live.as_ref())? else { return Ok((child, None)) };
         let before = self.memory.before(key, &owner.reference.uid, &child);
@@ -240,6 +314,7 @@ impl<O: Operator> Engine<O> {
 fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>) -> Result<Action, Error> {
     match (trouble, outcome) {
         (Some(Trouble::Refused(_)), _) => Ok(Action::Recheck(REFUSED_RECHECK)),
+        (Some(Trouble::Unseen(_)), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
         (Some(trouble @ Trouble::Api { .. }), _) => Err(Error::failed(trouble)),
         (None, Outcome::Invalid { message }) => Err(Error::Invalid(message.clone())),
         (None, Outcome::Retry { after, message }) => Err(Error::Later { after: *after, why: message.clone() }),
@@ -251,14 +326,15 @@ fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>) -> Result<Action,
     }
 }
 
-fn owner_of<R: CustomResource>(resource: &R, manager: &str) -> Owner {
+fn owner_of<R: CustomResource>(resource: &R, manager: &str, switches: &Switches) -> Owner {
     let reference = resource.controller_owner_ref(&()).expect("an object of the API has a name and a uid");
-    Owner { reference, namespace: resource.meta().namespace.clone(), manager: manager.to_owned() }
-}
-
-fn is_paused(resource: &impl Resource) -> bool {
-    let annotations = resource.meta().annotations.as_ref();
-    annotations.and_then(|annotations| annotations.get(names::PAUSED)).is_some_and(|value| value == "true")
+    Owner {
+        reference,
+        namespace: resource.meta().namespace.clone(),
+        manager: manager.to_owned(),
+        force: switches.force.is_some(),
+        restarted_at: switches.restarted_at.clone(),
+    }
 }
 
 async fn set_finalizer<R: CustomResource>(resource: &R, wanted: bool, cx: &Context<R>) -> Result<(), Error> {

@@ -4,11 +4,17 @@ use jiff::Timestamp;
 use windlass_core::{CustomResource, Outcome, Statement, Status, condition, names};
 
 use super::act::Trouble;
+use super::switch::Switches;
+use crate::reconcile::Crash;
 
 /// How a pass went.
 pub(crate) enum Pass<'a, S> {
     /// The operator answered, and its intent was carried out or not.
-    Made { outcome: &'a Outcome<S>, trouble: Option<&'a Trouble> },
+    Made { outcome: &'a Outcome<S>, trouble: Option<&'a Trouble>, switches: &'a Switches },
+    /// The operator did not answer.
+    Crashed(&'a Crash),
+    /// Nothing was done, because what was done before does not last.
+    HotLoop { message: &'a str },
     /// The resource is paused.
     Paused,
     /// The cleanup failed.
@@ -20,12 +26,23 @@ pub(crate) fn status<R: CustomResource>(resource: &R, pass: &Pass<'_, R::Status>
     let mut status = resource.status().cloned().unwrap_or_default();
     let generation = resource.meta().generation;
     let statements = match pass {
-        Pass::Made { outcome, trouble } => {
+        Pass::Made { outcome, trouble, switches } => {
             status.observed_generation = generation;
             if let Some(own) = outcome.desired().and_then(|desired| desired.status.clone()) {
                 status.own = own;
             }
-            made(outcome, *trouble, &status)
+            let mut statements = made(outcome, *trouble, &status);
+            if trouble.is_none() && outcome.desired().is_some() {
+                statements.extend(switches.statements());
+            }
+            statements
+        }
+        Pass::Crashed(crash) => vec![
+            Statement::new(names::condition::READY, false, crash.reason(), crash.to_string()),
+            Statement::new(names::condition::PROGRESSING, true, crash.reason(), "it is tried again"),
+        ],
+        Pass::HotLoop { message } => {
+            vec![Statement::new(names::condition::DEGRADED, true, "HotLoop", *message)]
         }
         Pass::Paused => {
             let message = format!("nothing is touched while the annotation {} is true", names::PAUSED);
@@ -55,8 +72,10 @@ fn made<S>(outcome: &Outcome<S>, trouble: Option<&Trouble>, status: &Status<S>) 
             if stalled { &message } else { "" },
         ));
     }
-    if condition::find(&status.conditions, names::condition::PAUSED).is_some() {
-        statements.push(Statement::new(names::condition::PAUSED, false, "Resumed", ""));
+    for (type_, reason) in [(names::condition::PAUSED, "Resumed"), (names::condition::DEGRADED, "LoopEnded")] {
+        if condition::find(&status.conditions, type_).is_some() {
+            statements.push(Statement::new(type_, false, reason, ""));
+        }
     }
     statements
 }

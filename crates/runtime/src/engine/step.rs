@@ -49,7 +49,14 @@ pub(crate) struct Owner {
     pub(crate) namespace: Option<String>,
     /// The operator's name.
     pub(crate) manager: String,
+    /// Whether children are applied although they are as wanted.
+    pub(crate) force: bool,
+    /// When the Pods were last told to restart.
+    pub(crate) restarted_at: Option<String>,
 }
+
+/// The workloads that restart their Pods when the template changes.
+const RESTARTABLE: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 impl Owner {
     /// Completes a child: namespace, owner reference, label.
@@ -68,6 +75,9 @@ impl Owner {
         }
         metadata["ownerReferences"] = json!([self.reference]);
         metadata["labels"][names::MANAGED_BY] = self.manager.clone().into();
+        if let Some(value) = self.restarted_at.as_ref().filter(|_| RESTARTABLE.contains(&kind.as_str())) {
+            child.object["spec"]["template"]["metadata"]["annotations"][names::RESTARTED_AT] = value.clone().into();
+        }
         Ok(child)
     }
 
@@ -80,7 +90,7 @@ impl Owner {
             return Ok(None); // It cannot be kept; its end wakes the owner, who makes it anew.
         }
         let differences = Differences::between(&child.object, live, &self.manager);
-        Ok((!differences.is_empty()).then_some(Step::Update(child, differences)))
+        Ok((self.force || !differences.is_empty()).then_some(Step::Update(child, differences)))
     }
 
     /// Whether this owner may change `live`.
@@ -122,7 +132,7 @@ mod tests {
             controller: Some(true),
             block_owner_deletion: Some(true),
         };
-        Owner { reference, namespace: Some("a".into()), manager: "op".into() }
+        Owner { reference, namespace: Some("a".into()), manager: "op".into(), force: false, restarted_at: None }
     }
 
     fn child(namespace: Option<&str>) -> Child {

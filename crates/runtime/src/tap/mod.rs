@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -19,6 +20,7 @@ pub use call::Call;
 pub use journal::{Entry, JOURNAL_MAX, Journal};
 
 use crate::metrics::Metrics;
+use crate::shards;
 use windlass_clock::Clock;
 
 /// An answer of the API, or none.
@@ -37,11 +39,19 @@ pub struct Tap(Arc<Inner>);
 struct Inner {
     clock: Clock,
     metrics: Metrics,
-    journal: Journal,
-    /// Set when this process must not change anything any more.
-    fenced: AtomicBool,
+    journal: Arc<Journal>,
+    fence: Arc<Fence>,
     intercept: RwLock<Option<Intercept>>,
     on_write: RwLock<Vec<OnWrite>>,
+}
+
+/// What keeps a process from writing when it must not.
+#[derive(Debug, Default)]
+struct Fence {
+    /// Set when this process must not change anything any more.
+    closed: AtomicBool,
+    /// Until when it may, by the clock, if it must renew a lease for that.
+    write_until: RwLock<Option<Duration>>,
 }
 
 impl Tap {
@@ -50,8 +60,20 @@ impl Tap {
         Self(Arc::new(Inner {
             clock,
             metrics,
-            journal: Journal::default(),
-            fenced: AtomicBool::new(false),
+            journal: Arc::default(),
+            fence: Arc::default(),
+            intercept: RwLock::default(),
+            on_write: RwLock::default(),
+        }))
+    }
+
+    /// A tap for another cluster, with the same journal and the same fence.
+    pub(crate) fn sibling(&self) -> Self {
+        Self(Arc::new(Inner {
+            clock: self.0.clock.clone(),
+            metrics: self.0.metrics.clone(),
+            journal: self.0.journal.clone(),
+            fence: self.0.fence.clone(),
             intercept: RwLock::default(),
             on_write: RwLock::default(),
         }))
@@ -75,7 +97,25 @@ impl Tap {
 
     /// Refuses all later writes: another process leads, and what this one still wants is out of date.
     pub fn fence(&self) {
-        self.0.fenced.store(true, Ordering::SeqCst);
+        self.0.fence.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Refuses writes from `elapsed` of the clock on, until it is told a later time.
+    pub(crate) fn write_until(&self, elapsed: Duration) {
+        *self.0.fence.write_until.write().expect("no code that can panic runs under this lock") = Some(elapsed);
+    }
+
+    /// Whether this process may write now. The lease itself is how it comes to be allowed.
+    fn may_write(&self, call: &Call) -> bool {
+        if self.0.fence.closed.load(Ordering::SeqCst) {
+            return false;
+        }
+        if call.group == "coordination.k8s.io" && call.resource == "leases" {
+            return true;
+        }
+        let until = *self.0.fence.write_until.read().expect("no code that can panic runs under this lock");
+        let now = self.0.clock.elapsed();
+        until.is_none_or(|until| now < until) && shards::may_write(now)
     }
 
     pub(crate) fn on_write(&self, listener: OnWrite) {
@@ -85,7 +125,7 @@ impl Tap {
     async fn call(self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let uri = request.uri();
         let call = Call::parse(request.method(), uri.path(), uri.query());
-        if call.is_write() && self.0.fenced.load(Ordering::SeqCst) {
+        if call.is_write() && !self.may_write(&call) {
             return Err(Fenced.into());
         }
         let method = request.method().to_string();

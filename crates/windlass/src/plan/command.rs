@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use windlass_runtime::Namespaces;
 
 use super::{Plan, PlanError, Wish, plan};
 use crate::app::Program;
@@ -24,9 +25,9 @@ pub(crate) struct PlanArgs {
     /// Where the objects are that name no namespace
     #[arg(long, short = 'n')]
     namespace: Option<String>,
-    /// Looks at the resources of this namespace only
-    #[arg(long, value_name = "NAMESPACE")]
-    watch_namespace: Option<String>,
+    /// Looks at the resources of these namespaces only
+    #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
+    watch_namespace: Vec<String>,
     /// In whose name the objects are applied
     #[arg(long, default_value = "kubectl", value_name = "NAME")]
     field_manager: String,
@@ -62,7 +63,11 @@ pub(crate) async fn run(program: &dyn Program, connection: &Connection, args: &P
     }
     let (apply, delete) = if args.delete { (Vec::new(), objects) } else { (objects, Vec::new()) };
     let wish = Wish { apply, delete, field_manager: args.field_manager.clone(), namespace: args.namespace.clone() };
-    let plan = plan(program, connection.client().await?, args.watch_namespace.clone(), &wish).await?;
+    let namespaces = match args.watch_namespace.is_empty() {
+        true => Namespaces::all(),
+        false => Namespaces::only(args.watch_namespace.clone()),
+    };
+    let plan = plan(program, connection.client().await?, namespaces, &wish).await?;
     print(&plan, args.output);
     Ok(())
 }

@@ -18,7 +18,7 @@ use kube::{Api, Client, discovery};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use windlass_runtime::{Manager, ManagerConfig};
+use windlass_runtime::{Manager, ManagerConfig, Namespaces};
 
 use self::difference::{Field, fields, title};
 use self::overlay::Overlay;
@@ -144,13 +144,15 @@ pub enum PlanError {
 pub async fn plan(
     program: &dyn Program,
     client: Client,
-    namespace: Option<String>,
+    namespaces: Namespaces,
     wish: &Wish,
 ) -> Result<Plan, PlanError> {
     let overlay = Overlay::new(client.clone());
-    let mut manager = Manager::new(client, ManagerConfig::new(program.name()));
+    // Planned writes are not the flapping of a field, and there is nobody to be told of it.
+    let config = ManagerConfig { notice_loops: false, ..ManagerConfig::new(program.name()) };
+    let mut manager = Manager::new(client, config);
     manager.tap().intercept(Some(overlay.intercept()));
-    program.install(&mut manager, namespace);
+    program.install(&mut manager, namespaces);
     let (tapped, health, activity) = (manager.handle().client, manager.health().clone(), manager.activity());
     overlay.asking(true);
     make_true(program, &tapped, wish).await?;

@@ -79,7 +79,7 @@ fn an_own_write_during_a_list_survives_it() {
 #[test]
 fn an_own_deletion_is_not_undone_by_older_news() {
     let cache = listed(&[object("x", "1", 5)]);
-    assert!(cache.deleted("1").is_some());
+    assert!(cache.deleted("1", Some("a")).is_some());
     assert!(cache.observe(Event::Apply(object("x", "1", 6))).is_empty());
     assert!(cache.is_empty());
     assert!(cache.observe(Event::Delete(object("x", "1", 7))).is_empty());
@@ -154,4 +154,53 @@ fn a_write_to_an_object_outside_an_unknown_selector_is_not_taken_in() {
     let cache = listed(&[object("x", "1", 5)]);
     assert!(cache.wrote(object("y", "2", 6), true).is_none());
     assert!(cache.wrote(object("x", "1", 7), true).is_some());
+}
+
+#[test]
+fn a_list_of_one_namespace_says_nothing_of_another() {
+    let cache: Cache<ConfigMap> = Cache::default();
+    let within = |namespace: &str, name: &str| {
+        let mut object = object(name, &format!("{namespace}-{name}"), 5);
+        object.metadata.namespace = Some(namespace.into());
+        object
+    };
+    for namespace in ["a", "b"] {
+        cache.observe_in(Some(namespace), Event::Init);
+        cache.observe_in(Some(namespace), Event::InitApply(within(namespace, "x")));
+    }
+    assert_eq!(cache.observe_in(Some("a"), Event::InitDone).len(), 1);
+    assert_eq!(cache.observe_in(Some("b"), Event::InitDone).len(), 1);
+    cache.observe_in(Some("a"), Event::Init);
+    let changes = cache.observe_in(Some("a"), Event::InitDone);
+    assert_eq!(changes.iter().map(Change::key).collect::<Vec<_>>(), [ObjectKey::namespaced("a", "x")]);
+    assert_eq!(cache.leave("b").len(), 1);
+    assert!(cache.is_empty());
+}
+
+#[test]
+fn an_index_follows_the_objects_and_survives_a_function_that_panics() {
+    let with = |name: &str, revision: u64, secret: &str| {
+        let mut object = object(name, name, revision);
+        object.data = Some([("secret".to_owned(), secret.to_owned())].into());
+        object
+    };
+    let cache = listed(&[with("x", 1, "s"), with("y", 2, "s")]);
+    let secrets = |object: &ConfigMap| {
+        let secret = object.data.as_ref().and_then(|data| data.get("secret")).cloned();
+        assert!(secret.as_deref() != Some("bad"), "an author's mistake");
+        Vec::from_iter(secret)
+    };
+    let index = cache.add_index(Arc::new(secrets));
+    let names = |value: &str| -> Vec<String> {
+        cache.indexed(index, value).iter().map(|object| object.metadata.name.clone().unwrap()).collect()
+    };
+    assert_eq!(names("s"), ["x", "y"]);
+    cache.observe(Event::Apply(with("x", 3, "t")));
+    assert_eq!((names("s"), names("t")), (vec!["y".to_owned()], vec!["x".to_owned()]));
+    cache.observe(Event::Apply(with("y", 4, "bad")));
+    assert_eq!(names("s"), [""; 0]);
+    cache.observe(Event::Delete(with("x", 5, "t")));
+    assert_eq!(names("t"), [""; 0]);
+    cache.drop_index(index);
+    assert_eq!(names("t"), [""; 0]);
 }

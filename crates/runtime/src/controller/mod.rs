@@ -1,28 +1,34 @@
 //! A controller: watches that put keys into a queue, and workers that take them out.
 
+mod sources;
+mod worker;
+
 use std::fmt::Debug;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Resource;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use windlass_core::Event;
 
+use self::sources::Feeder;
+use self::worker::Worker;
 use crate::activity::Activity;
 use crate::backoff::Backoff;
 use crate::cache::Change;
+use crate::follow::Follows;
 use crate::informer::{Informer, Subscription};
 use crate::key::ObjectKey;
 use crate::manager::Manager;
-use crate::metrics::{ControllerMetrics, Metrics};
+use crate::metrics::ControllerMetrics;
 use crate::object::Object;
 use crate::owners::owner_keys;
-use crate::queue::{Priority, Queue, Taken, Verdict};
-use crate::reconcile::{Action, Attempt, Context, Error, Handle, Process, Reconcile};
+use crate::queue::{Priority, Queue};
+use crate::reconcile::{Action, Attempt, Context, Crash, Error, Handle, Process, Reconcile};
+use crate::shards::{Division, Shards};
 use crate::watch::Watch;
 
 /// How many keys of one controller are worked on at the same time, unless said otherwise.
@@ -36,29 +42,46 @@ pub struct Controller<P: Process> {
     process: P,
     queue: Queue<P::Key>,
     metrics: ControllerMetrics,
-    all_metrics: Metrics,
+    handle: Handle,
     workers: usize,
     deadline: Duration,
+    lenient: bool,
     sources: Vec<Source>,
+    feeders: Vec<Feeder<P::Key>>,
     /// Set when all that is watched has been read.
     begun: Arc<AtomicBool>,
 }
 
-/// A watch that feeds a controller, and the wait for its first list.
+/// A watch that feeds a controller, and the waits for its first list.
 struct Source {
     synced: BoxFuture<'static, ()>,
+    settled: BoxFuture<'static, ()>,
     subscription: Subscription,
 }
 
 impl<P: Process> Controller<P> {
     /// A controller of keys of any type, which nothing feeds yet.
     pub fn keyed(manager: &Manager, name: impl Into<String>, process: P) -> Self {
-        let name = name.into();
-        let queue = Queue::new(manager.handle().clock, Backoff::default(), manager.metrics().queue(&name));
-        let metrics = manager.metrics().controller(&name);
-        let all_metrics = manager.metrics().clone();
-        let (sources, begun) = (Vec::new(), Arc::default());
-        Self { name, process, queue, metrics, all_metrics, workers: WORKERS, deadline: DEADLINE, sources, begun }
+        let (name, handle) = (name.into(), manager.handle());
+        let queue = queue_of(&handle, &name);
+        Self::with_queue(handle, name, queue, process)
+    }
+
+    fn with_queue(handle: Handle, name: String, queue: Queue<P::Key>, process: P) -> Self {
+        let metrics = handle.metrics.controller(&name);
+        Self {
+            name,
+            process,
+            queue,
+            metrics,
+            handle,
+            workers: WORKERS,
+            deadline: DEADLINE,
+            lenient: false,
+            sources: Vec::new(),
+            feeders: Vec::new(),
+            begun: Arc::default(),
+        }
     }
 
     /// The queue, for sources other than watches.
@@ -76,15 +99,21 @@ impl<P: Process> Controller<P> {
     where
         I: IntoIterator<Item = P::Key>,
     {
-        let queue = self.queue.clone();
-        let subscription = informer.subscribe(move |change| {
-            let priority = if change.listed { Priority::Low } else { Priority::Normal };
-            for key in map(change) {
-                queue.add(key, priority);
-            }
+        let subscription = self.queue.follow(informer, map);
+        let (informer, other) = (informer.clone(), informer.clone());
+        self.sources.push(Source {
+            synced: Box::pin(async move { informer.synced().await }),
+            settled: Box::pin(async move { other.settled().await }),
+            subscription,
         });
-        let informer = informer.clone();
-        self.sources.push(Source { synced: Box::pin(async move { informer.synced().await }), subscription });
+        self
+    }
+
+    /// Begins although a watch fails, but for the first. Without this, nothing begins before all caches are complete; with
+    /// it, a run must ask [`Informer::unseen`] before it takes a cache for the truth.
+    #[must_use]
+    pub fn lenient(mut self) -> Self {
+        self.lenient = true;
         self
     }
 
@@ -109,11 +138,12 @@ impl<P: Process> Controller<P> {
     }
 
     /// Works until `stop`, then lets the runs in progress end.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    pub(crate) async fn run(self, stop: CancellationToken, division: Option<Arc<Division>>) {
         let mut subscriptions = Vec::new();
-        for source in self.sources {
+        for (index, source) in self.sources.into_iter().enumerate() {
+            let ready = if self.lenient && index > 0 { source.settled } else { source.synced };
             tokio::select! {
-                () = source.synced => subscriptions.push(source.subscription),
+                () = ready => subscriptions.push(source.subscription),
                 () = stop.cancelled() => return,
             }
         }
@@ -121,7 +151,13 @@ impl<P: Process> Controller<P> {
         self.begun.store(true, Ordering::SeqCst);
         self.metrics.max_workers.set(self.workers as i64);
         let queue = self.queue.clone();
-        self.all_metrics.work_in_progress(&self.name, Box::new(move || queue.in_progress()));
+        self.handle.metrics.work_in_progress(&self.name, Box::new(move || queue.in_progress()));
+        let mut feeders = JoinSet::new();
+        for feeder in self.feeders {
+            feeders.spawn(feeder(self.queue.clone(), self.handle.clone()));
+        }
+        let queue = self.queue.clone();
+        let look = move |key| queue.add(key, Priority::Low);
         let worker = Arc::new(Worker {
             name: self.name,
             process: self.process,
@@ -129,6 +165,7 @@ impl<P: Process> Controller<P> {
             metrics: self.metrics,
             deadline: self.deadline,
             stop: stop.clone(),
+            shards: division.map(|division| Shards::new(division, look)),
         });
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
@@ -136,9 +173,14 @@ impl<P: Process> Controller<P> {
             workers.spawn(async move { worker.run().await });
         }
         stop.cancelled().await;
+        feeders.abort_all();
         self.queue.close();
         while workers.join_next().await.is_some() {}
     }
+}
+
+fn queue_of<Q: crate::queue::Key>(handle: &Handle, name: &str) -> Queue<Q> {
+    Queue::new(handle.clock.clone(), Backoff::default(), handle.metrics.queue(name))
 }
 
 impl<R: Reconcile> Controller<ByObject<R>>
@@ -154,11 +196,27 @@ where
 impl<R: Reconcile> Controller<ByObject<R>> {
     /// A controller of the objects of one watch.
     pub fn within(manager: &Manager, watch: Watch<R::Resource>, reconcile: R) -> Self {
+        Self::in_cluster(&manager.handle(), watch, reconcile)
+    }
+
+    /// A controller of the objects of one watch in a cluster of the manager: see [`Manager::cluster`].
+    pub fn in_cluster(cluster: &Handle, watch: Watch<R::Resource>, reconcile: R) -> Self {
         let owner_type = watch.dyntype().clone();
-        let name = R::Resource::kind(&owner_type).to_lowercase();
-        let informer = manager.handle().informers.get(watch);
-        let process = ByObject { reconcile, informer: informer.clone(), handle: manager.handle(), owner_type };
-        Self::keyed(manager, name, process).on(&informer, |change| [change.key()])
+        let name = cluster.name_of(&R::Resource::kind(&owner_type).to_lowercase());
+        let informer = cluster.informers.get(watch);
+        let queue = queue_of(cluster, &name);
+        let follows = Follows::new(queue.clone());
+        let process = ByObject { reconcile, informer: informer.clone(), handle: cluster.clone(), owner_type, follows };
+        Self::with_queue(cluster.clone(), name, queue, process).on(&informer, |change| [change.key()])
+    }
+
+    /// Looks at every object again after about `interval`, even if nothing changes: each at a moment of its own, and behind
+    /// what did change.
+    #[must_use]
+    pub fn resync(mut self, interval: Duration) -> Self {
+        let informer = self.process.informer.clone();
+        self.feeders.push(Box::new(move |queue, handle| Box::pin(sources::resync(informer, interval, queue, handle))));
+        self
     }
 
     /// Also reconciles the owner of a changed object, found by its controller reference.
@@ -175,10 +233,10 @@ impl<R: Reconcile> Controller<ByObject<R>> {
 
     /// Another name for logs and metrics than the kind in lowercase: for a second controller of the same kind.
     #[must_use]
-    pub fn named(mut self, manager: &Manager, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self.metrics = manager.metrics().controller(&self.name);
-        self.queue.count_as(manager.metrics().queue(&self.name));
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = self.handle.name_of(&name.into());
+        self.metrics = self.handle.metrics.controller(&self.name);
+        self.queue.count_as(self.handle.metrics.queue(&self.name));
         self
     }
 }
@@ -189,6 +247,18 @@ pub struct ByObject<R: Reconcile> {
     informer: Informer<R::Resource>,
     handle: Handle,
     owner_type: <R::Resource as Resource>::DynamicType,
+    follows: Follows,
+}
+
+impl<R: Reconcile> ByObject<R> {
+    fn context(&self, key: &ObjectKey, attempt: &Attempt) -> Context<R::Resource> {
+        Context {
+            handle: self.handle.clone(),
+            informer: self.informer.clone(),
+            attempt: attempt.clone(),
+            wishes: self.follows.wishes(key.clone()),
+        }
+    }
 }
 
 impl<R: Reconcile> Process for ByObject<R> {
@@ -196,92 +266,26 @@ impl<R: Reconcile> Process for ByObject<R> {
 
     async fn process(&self, key: &ObjectKey, attempt: &Attempt) -> Result<Action, Error> {
         let Some(object) = self.informer.get(key) else {
+            self.follows.forget(key);
             self.reconcile.gone(key);
             return Ok(Action::Await);
         };
-        let context =
-            Context { handle: self.handle.clone(), informer: self.informer.clone(), attempt: attempt.clone() };
-        self.reconcile.reconcile(object, &context).await
-    }
-}
-
-struct Worker<P: Process> {
-    name: String,
-    process: P,
-    queue: Queue<P::Key>,
-    metrics: ControllerMetrics,
-    deadline: Duration,
-    stop: CancellationToken,
-}
-
-impl<P: Process> Worker<P> {
-    async fn run(&self) {
-        while let Some(taken) = self.queue.take().await {
-            self.metrics.active_workers.inc();
-            let started = tokio::time::Instant::now();
-            let verdict = self.work(&taken).await;
-            self.metrics.worked(taken.waited, started.elapsed());
-            self.metrics.active_workers.dec();
-            self.queue.finish(taken, verdict);
-        }
+        let context = self.context(key, attempt);
+        let action = self.reconcile.reconcile(object, &context).await?;
+        context.wishes.settle();
+        Ok(action)
     }
 
-    /// One run, whose panic or delay harms nobody else.
-    async fn work(&self, taken: &Taken<P::Key>) -> Verdict {
-        let attempt = Attempt { failures: taken.failures, stop: self.stop.clone() };
-        let run = AssertUnwindSafe(self.process.process(&taken.key, &attempt)).catch_unwind();
-        match tokio::time::timeout(self.deadline, run).await {
-            Ok(Ok(result)) => self.judge(&taken.key, result),
-            Ok(Err(panic)) => {
-                self.metrics.panics.inc();
-                self.failed(&taken.key, &format!("panic: {}", panic_text(&*panic)))
-            }
-            Err(_) => {
-                self.metrics.timeouts.inc();
-                self.failed(&taken.key, &format!("did not finish within {:?}", self.deadline))
-            }
-        }
+    async fn crashed(&self, key: &ObjectKey, crash: &Crash, attempt: &Attempt) {
+        let Some(object) = self.informer.get(key) else { return };
+        let event = Event::warning(crash.reason(), crash.to_string());
+        self.handle.events.record(&*object, &self.owner_type, event);
+        self.reconcile.crashed(object, crash, &self.context(key, attempt)).await;
     }
 
-    fn judge(&self, key: &P::Key, result: Result<Action, Error>) -> Verdict {
-        match result {
-            Ok(Action::Await) => {
-                self.metrics.success.inc();
-                Verdict::Done
-            }
-            Ok(Action::Recheck(after)) => {
-                self.metrics.requeue_after.inc();
-                Verdict::After(after)
-            }
-            Err(Error::Invalid(why)) => {
-                self.metrics.terminal_errors.inc();
-                self.failed(key, &why);
-                Verdict::Done
-            }
-            Err(Error::Later { after, why }) => {
-                self.failed(key, &why);
-                Verdict::FailedUntil(after)
-            }
-            Err(error) if error.is_conflict() => {
-                tracing::debug!(controller = %self.name, ?key, %error, "Somebody else was faster");
-                self.metrics.error.inc();
-                Verdict::Failed
-            }
-            Err(error) => self.failed(key, &error.to_string()),
-        }
+    fn exists(&self, key: &ObjectKey) -> bool {
+        self.informer.get(key).is_some()
     }
-
-    fn failed(&self, key: &P::Key, why: &str) -> Verdict {
-        tracing::error!(controller = %self.name, ?key, error = why, "Reconcile failed");
-        self.metrics.error.inc();
-        self.metrics.errors.inc();
-        Verdict::Failed
-    }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
 
 impl<P: Process> Debug for Controller<P> {
@@ -291,5 +295,4 @@ impl<P: Process> Debug for Controller<P> {
 }
 
 #[cfg(test)]
-#[path = "controller_tests.rs"]
 mod tests;

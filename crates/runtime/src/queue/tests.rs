@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::state::NORMAL_PER_LOW;
 use super::*;
 
 struct Fixture {
@@ -185,4 +186,17 @@ fn a_look_that_is_due_when_the_clock_jumps_is_not_put_off() {
     assert!(fixture.take().is_none());
     fixture.advance_ms(10_000);
     assert_eq!(fixture.drain(), ["a"]);
+}
+
+#[test]
+fn a_resync_waits_behind_what_changed_but_not_for_ever() {
+    let fixture = fixture();
+    fixture.queue.resync("old", Duration::from_millis(5));
+    fixture.advance_ms(5);
+    let changed = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    for key in changed {
+        fixture.queue.add(key, Priority::Normal);
+    }
+    let order = fixture.drain();
+    assert_eq!(order.iter().position(|key| *key == "old"), Some(8), "{order:?}");
 }

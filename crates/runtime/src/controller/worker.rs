@@ -1,0 +1,114 @@
+//! Workers: they take keys, and a run that panics or hangs harms nobody else.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::ControllerMetrics;
+use crate::queue::{Queue, Taken, Verdict};
+use crate::reconcile::{Action, Attempt, Crash, Error, Process};
+use crate::shards::{self, Shards};
+
+/// How long the report of a crash may take.
+const CRASH_REPORT_MAX: Duration = Duration::from_secs(10);
+
+pub(super) struct Worker<P: Process> {
+    pub(super) name: String,
+    pub(super) process: P,
+    pub(super) queue: Queue<P::Key>,
+    pub(super) metrics: ControllerMetrics,
+    pub(super) deadline: Duration,
+    pub(super) stop: CancellationToken,
+    /// Which keys this replica works on, if there are several replicas.
+    pub(super) shards: Option<Arc<Shards<P::Key>>>,
+}
+
+impl<P: Process> Worker<P> {
+    pub(super) async fn run(&self) {
+        while let Some(taken) = self.queue.take().await {
+            let Some(shards) = &self.shards else {
+                self.run_one(taken).await;
+                continue;
+            };
+            // A key of another replica is left to it; if its shard comes here, so does the key.
+            match shards.enter(&taken.key, self.process.exists(&taken.key)) {
+                Some(pass) => shards::within(pass, self.run_one(taken)).await,
+                None => self.queue.finish(taken, Verdict::Done),
+            }
+        }
+    }
+
+    async fn run_one(&self, taken: Taken<P::Key>) {
+        self.metrics.active_workers.inc();
+        let started = tokio::time::Instant::now();
+        let verdict = self.work(&taken).await;
+        self.metrics.worked(taken.waited, started.elapsed());
+        self.metrics.active_workers.dec();
+        self.queue.finish(taken, verdict);
+    }
+
+    /// One run, whose panic or delay harms nobody else.
+    async fn work(&self, taken: &Taken<P::Key>) -> Verdict {
+        let attempt = Attempt { failures: taken.failures, stop: self.stop.clone() };
+        let run = AssertUnwindSafe(self.process.process(&taken.key, &attempt)).catch_unwind();
+        let crash = match tokio::time::timeout(self.deadline, run).await {
+            Ok(Ok(result)) => return self.judge(&taken.key, result),
+            Ok(Err(panic)) => {
+                self.metrics.panics.inc();
+                Crash::Panic(panic_text(&*panic).to_owned())
+            }
+            Err(_) => {
+                self.metrics.timeouts.inc();
+                Crash::Deadline(self.deadline)
+            }
+        };
+        let report = AssertUnwindSafe(self.process.crashed(&taken.key, &crash, &attempt)).catch_unwind();
+        if !matches!(tokio::time::timeout(CRASH_REPORT_MAX, report).await, Ok(Ok(()))) {
+            tracing::warn!(controller = %self.name, key = ?taken.key, "Cannot report a crash");
+        }
+        self.failed(&taken.key, &crash.to_string())
+    }
+
+    fn judge(&self, key: &P::Key, result: Result<Action, Error>) -> Verdict {
+        match result {
+            Ok(Action::Await) => {
+                self.metrics.success.inc();
+                Verdict::Done
+            }
+            Ok(Action::Recheck(after)) => {
+                self.metrics.requeue_after.inc();
+                Verdict::After(after)
+            }
+            Err(Error::Invalid(why)) => {
+                self.metrics.terminal_errors.inc();
+                self.failed(key, &why);
+                Verdict::Done
+            }
+            Err(Error::Later { after, why }) => {
+                self.failed(key, &why);
+                Verdict::FailedUntil(after)
+            }
+            Err(error) if error.is_conflict() => {
+                tracing::debug!(controller = %self.name, ?key, %error, "Somebody else was faster");
+                self.metrics.error.inc();
+                Verdict::Failed
+            }
+            Err(error) => self.failed(key, &error.to_string()),
+        }
+    }
+
+    fn failed(&self, key: &P::Key, why: &str) -> Verdict {
+        tracing::error!(controller = %self.name, ?key, error = why, "Reconcile failed");
+        self.metrics.error.inc();
+        self.metrics.errors.inc();
+        Verdict::Failed
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
+}

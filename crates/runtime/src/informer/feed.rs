@@ -1,0 +1,150 @@
+//! A cache and those who want to hear of its changes.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::Informer;
+use crate::cache::{Cache, Change};
+use crate::object::Object;
+
+/// Keeps a listener on an informer, and the informer running.
+pub struct Subscription(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send + Sync>);
+
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Subscription")
+    }
+}
+
+pub(super) type Listener<K> = Arc<dyn Fn(&Change<K>) + Send + Sync>;
+
+/// The cache of an informer, how far its watches are, and its listeners.
+pub(super) struct Feed<K: Object> {
+    pub(super) cache: Cache<K>,
+    pub(super) progress: watch::Sender<Progress>,
+    listeners: Mutex<Vec<(u64, Listener<K>)>>,
+    /// Held while a change is taken in and told: the watch and the answers to own writes arrive on different threads, and
+    /// a listener that keeps a state of its own must not hear of a life after its end.
+    order: Mutex<()>,
+}
+
+/// How far the watches of an informer are: one for each namespace, or one for all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    /// Whether it is known which watches there are.
+    pub(super) begun: bool,
+    pub(super) legs: BTreeMap<Option<String>, Leg>,
+}
+
+/// How far one watch is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leg {
+    pub(super) listed: bool,
+    pub(super) trouble: Option<String>,
+}
+
+impl Progress {
+    /// Whether every watch has listed.
+    pub(super) fn is_synced(&self) -> bool {
+        self.begun && self.legs.values().all(|leg| leg.listed)
+    }
+
+    /// Whether every watch has listed or failed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.begun && self.legs.values().all(|leg| leg.listed || leg.trouble.is_some())
+    }
+
+    /// Why the objects of `namespace` (all, if `None`) are not known.
+    pub(super) fn unseen(&self, namespace: Option<&str>) -> Option<String> {
+        if !self.begun {
+            return Some(NOT_LISTED.to_owned());
+        }
+        let concerns = |leg: &Option<String>| leg.is_none() || namespace.is_none() || leg.as_deref() == namespace;
+        let blind = self.legs.iter().find(|(name, leg)| concerns(name) && !leg.listed)?;
+        Some(blind.1.trouble.clone().unwrap_or_else(|| NOT_LISTED.to_owned()))
+    }
+}
+
+/// What is wrong with a watch at its start.
+pub(super) const NOT_LISTED: &str = "has not listed yet";
+
+impl<K: Object> Default for Feed<K> {
+    fn default() -> Self {
+        Self {
+            cache: Cache::default(),
+            progress: watch::Sender::default(),
+            listeners: Mutex::default(),
+            order: Mutex::default(),
+        }
+    }
+}
+
+impl<K: Object> Feed<K> {
+    fn add(&self, listener: Listener<K>) -> u64 {
+        let _order = self.order();
+        let id = {
+            let mut listeners = self.listeners.lock().expect("listeners do not run under this lock");
+            let id = listeners.last().map_or(0, |(id, _)| id + 1);
+            listeners.push((id, listener.clone()));
+            id
+        };
+        for object in self.cache.all() {
+            listener(&Change { old: None, new: Some(object), listed: true });
+        }
+        id
+    }
+
+    /// Takes a change in and tells of it. Listeners hear changes in the order in which the cache took them in.
+    pub(super) fn change<C: IntoIterator<Item = Change<K>>>(&self, act: impl FnOnce(&Cache<K>) -> C) {
+        let _order = self.order();
+        let changes: Vec<Change<K>> = act(&self.cache).into_iter().collect();
+        self.tell(&changes);
+    }
+
+    fn order(&self) -> MutexGuard<'_, ()> {
+        // A listener that panicked has not harmed what this lock guards.
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, changes: &[Change<K>]) {
+        let listeners: Vec<_> = {
+            let listeners = self.listeners.lock().expect("listeners do not run under this lock");
+            listeners.iter().map(|(_, listener)| listener.clone()).collect()
+        };
+        for change in changes {
+            for listener in &listeners {
+                listener(change);
+            }
+        }
+    }
+}
+
+impl<K: Object> std::fmt::Debug for Feed<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feed").field("objects", &self.cache.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K: Object> Informer<K> {
+    /// Calls `listener` for every change from now on, after telling it of all objects that are known already.
+    /// It runs inside the watch: keep it short.
+    pub fn subscribe(&self, listener: impl Fn(&Change<K>) + Send + Sync + 'static) -> Subscription {
+        let id = self.0.feed.add(Arc::new(listener));
+        Subscription(Box::new(Subscribed { informer: self.clone(), id }))
+    }
+}
+
+struct Subscribed<K: Object> {
+    informer: Informer<K>,
+    id: u64,
+}
+
+impl<K: Object> Drop for Subscribed<K> {
+    fn drop(&mut self) {
+        let mut listeners = self.informer.0.feed.listeners.lock().expect("listeners do not run under this lock");
+        listeners.retain(|(id, _)| *id != self.id);
+    }
+}

@@ -1,0 +1,245 @@
+//! Watches with a cache: shared by all who ask for the same, ended when the last one lets go.
+
+mod feed;
+mod leg;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use kube::Client;
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+
+pub use feed::Subscription;
+
+use self::feed::{Feed, Progress};
+use self::leg::Watcher;
+use crate::cache::{Cache, IndexId};
+use crate::health::Health;
+use crate::key::ObjectKey;
+use crate::loops::Loops;
+use crate::metrics::Metrics;
+use crate::object::Object;
+use crate::tap::{Call, Tap};
+use crate::watch::{Watch, WatchKey};
+use windlass_clock::Clock;
+
+/// The informers of one manager; clones are the same register.
+#[derive(Clone)]
+pub struct Informers(Arc<Register>);
+
+struct Register {
+    client: Client,
+    surroundings: Surroundings,
+    informers: Mutex<HashMap<WatchKey, Weak<dyn AnyInformer>>>,
+}
+
+/// What informers share with the rest of a manager.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) clock: Clock,
+    pub(crate) health: Health,
+    pub(crate) metrics: Metrics,
+    /// The one field manager whose managed fields are kept in caches; the others are dropped to save memory.
+    pub(crate) field_manager: String,
+    /// The cluster, where there are several.
+    pub(crate) cluster: Option<Arc<str>>,
+    /// Notices writes that undo each other.
+    pub(crate) loops: Option<Loops>,
+}
+
+/// A running watch and its cache; clones share both.
+#[derive(Debug)]
+pub struct Informer<K: Object>(Arc<Shared<K>>);
+
+impl<K: Object> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Shared<K: Object> {
+    watch: Watch<K>,
+    feed: Arc<Feed<K>>,
+    field_manager: String,
+    _running: AbortOnDropHandle<()>,
+}
+
+impl Informers {
+    /// Informers that read through `client`, which should be a client of `tap`, and that see the writes of `tap`.
+    pub(crate) fn new(client: Client, tap: &Tap, surroundings: Surroundings) -> Self {
+        let register = Arc::new(Register { client, surroundings, informers: Mutex::default() });
+        let weak = Arc::downgrade(&register);
+        tap.on_write(Box::new(move |call, answer| {
+            if let Some(register) = weak.upgrade() {
+                register.wrote(call, answer);
+            }
+        }));
+        Self(register)
+    }
+
+    /// The informer for `watch`: a running one if there is one, else one that starts now.
+    pub fn get<K: Object>(&self, watch: Watch<K>) -> Informer<K> {
+        let mut informers = self.0.informers.lock().expect("no code that can panic runs under this lock");
+        informers.retain(|_, informer| informer.strong_count() > 0);
+        let key = watch.key();
+        if let Some(running) = informers.get(&key).and_then(Weak::upgrade) {
+            let running: Arc<dyn Any + Send + Sync> = running;
+            return Informer(running.downcast().expect("the key holds the type"));
+        }
+        let shared = Arc::new(self.start(watch));
+        let weak: Weak<Shared<K>> = Arc::downgrade(&shared);
+        informers.insert(key, weak);
+        Informer(shared)
+    }
+
+    /// All objects of a kind that is known at compile time.
+    pub fn all<K: Object<DynamicType: Default>>(&self) -> Informer<K> {
+        self.get(Watch::all())
+    }
+
+    fn start<K: Object>(&self, watch: Watch<K>) -> Shared<K> {
+        let register = &self.0;
+        let feed = Arc::new(Feed::default());
+        let watcher = Watcher {
+            watch: watch.clone(),
+            feed: feed.clone(),
+            client: register.client.clone(),
+            surroundings: register.surroundings.clone(),
+        };
+        let running = AbortOnDropHandle::new(tokio::spawn(watcher.run()));
+        let field_manager = register.surroundings.field_manager.clone();
+        Shared { watch, feed, field_manager, _running: running }
+    }
+}
+
+impl Register {
+    fn wrote(&self, call: &Call, answer: &[u8]) {
+        let interested: Vec<_> = {
+            let informers = self.informers.lock().expect("no code that can panic runs under this lock");
+            let same_kind =
+                |key: &WatchKey| key.group == call.group && key.version == call.version && key.plural == call.resource;
+            informers.iter().filter(|(key, _)| same_kind(key)).filter_map(|(_, informer)| informer.upgrade()).collect()
+        };
+        if interested.is_empty() {
+            return;
+        }
+        let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return };
+        if let Some(loops) = &self.surroundings.loops {
+            loops.wrote(call, &answer, |key| interested.iter().find_map(|informer| informer.compare(key, &answer)));
+        }
+        for informer in interested {
+            informer.wrote(call, &answer);
+        }
+    }
+}
+
+/// An informer of any kind.
+trait AnyInformer: Any + Send + Sync {
+    fn wrote(&self, call: &Call, answer: &Value);
+    /// The object as it is known, and as it is in `answer`, in the same form.
+    fn compare(&self, key: &ObjectKey, answer: &Value) -> Option<(Value, Value)>;
+}
+
+impl<K: Object> AnyInformer for Shared<K> {
+    fn wrote(&self, call: &Call, answer: &Value) {
+        let is_delete = call.verb == "delete";
+        if answer["kind"] == "Status" {
+            // The answer to a deletion that took effect at once names the uid only.
+            if let (true, Some(uid)) = (is_delete, answer["details"]["uid"].as_str()) {
+                self.feed.change(|cache| cache.deleted(uid, call.namespace.as_deref()));
+            }
+            return;
+        }
+        // An object that comes back from a deletion without a deletion timestamp is the one that was removed.
+        let is_other_kind = answer["kind"] != self.watch.kind().as_str();
+        if is_other_kind || (is_delete && answer["metadata"]["deletionTimestamp"].is_null()) {
+            return;
+        }
+        let Ok(mut object) = K::deserialize(answer) else { return };
+        if self.watch.matches(&object) {
+            slim(&mut object, &self.field_manager);
+            self.feed.change(|cache| cache.wrote(object, self.watch.selects_fields()));
+        }
+    }
+
+    fn compare(&self, key: &ObjectKey, answer: &Value) -> Option<(Value, Value)> {
+        let known = self.feed.cache.get(key)?;
+        let now = K::deserialize(answer).ok()?;
+        Some((serde_json::to_value(&*known).ok()?, serde_json::to_value(&now).ok()?))
+    }
+}
+
+impl<K: Object> Informer<K> {
+    /// Waits until the first list is complete.
+    pub async fn synced(&self) {
+        let mut progress = self.0.feed.progress.subscribe();
+        progress.wait_for(Progress::is_synced).await.expect("the informer holds the sender");
+    }
+
+    /// Waits until the first list is complete or has failed.
+    pub(crate) async fn settled(&self) {
+        let mut progress = self.0.feed.progress.subscribe();
+        progress.wait_for(Progress::is_settled).await.expect("the informer holds the sender");
+    }
+
+    /// Whether all objects are known: the first list is complete, in every namespace that is watched.
+    pub fn is_synced(&self) -> bool {
+        self.0.feed.progress.borrow().is_synced()
+    }
+
+    /// Why the objects of `namespace` (of all, if it is `None`) are not known; `None` if they are.
+    pub fn unseen(&self, namespace: Option<&str>) -> Option<String> {
+        let why = self.0.feed.progress.borrow().unseen(namespace)?;
+        Some(format!("{}: {why}", self.title()))
+    }
+
+    /// What is watched, in words.
+    pub fn title(&self) -> String {
+        self.0.watch.title()
+    }
+
+    /// Keeps an index of the objects by the values that `values` finds in each. It is in step with the cache, own writes
+    /// included; a function that panics finds nothing.
+    pub fn index(&self, values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> Index<K> {
+        let id = self.0.feed.cache.add_index(Arc::new(values));
+        Index { informer: self.clone(), id }
+    }
+}
+
+impl<K: Object> std::ops::Deref for Informer<K> {
+    type Target = Cache<K>;
+
+    fn deref(&self) -> &Cache<K> {
+        &self.0.feed.cache
+    }
+}
+
+/// Objects of an informer by a value that is in them; it keeps the informer running.
+#[derive(Debug)]
+pub struct Index<K: Object> {
+    informer: Informer<K>,
+    id: IndexId,
+}
+
+impl<K: Object> Index<K> {
+    /// The objects with this value, in order of their keys.
+    pub fn get(&self, value: &str) -> Vec<Arc<K>> {
+        self.informer.indexed(self.id, value)
+    }
+}
+
+impl<K: Object> Drop for Index<K> {
+    fn drop(&mut self) {
+        self.informer.drop_index(self.id);
+    }
+}
+
+/// Drops what no reconcile reads: the managed fields of everyone but this operator.
+fn slim<K: Object>(object: &mut K, field_manager: &str) {
+    if let Some(fields) = &mut object.meta_mut().managed_fields {
+        fields.retain(|entry| entry.manager.as_deref() == Some(field_manager));
+    }
+}
