@@ -15,6 +15,7 @@ use crate::log::Logs;
 use crate::names::NameServer;
 use crate::pod::LiveContainers;
 use crate::proxy::{Directory, Leaving};
+use crate::room::Room;
 use crate::sandbox::{Capabilities, Launcher};
 use crate::volume;
 
@@ -32,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) live: LiveContainers,
     pub(crate) addresses: AddressPool,
     pub(crate) directory: Directory,
+    /// What Pods were promised of the node.
+    pub(crate) room: Room,
     pub(crate) leaving: Leaving,
     /// Set before the first Pod is looked at; empty if there is none.
     pub(crate) name_server: OnceLock<NameServer>,

@@ -21,6 +21,7 @@ mod pods;
 mod proxy;
 mod quantity;
 mod registration;
+mod room;
 pub mod sandbox;
 mod serve;
 mod stats;

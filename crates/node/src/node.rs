@@ -25,6 +25,7 @@ use crate::pod::{Live, LiveContainers};
 use crate::pods::Pods;
 use crate::proxy::{self, Directory, Leaving};
 use crate::registration;
+use crate::room::Room;
 use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
 use crate::stats::Stats;
@@ -80,6 +81,7 @@ impl Node {
             live: LiveContainers::default(),
             addresses: AddressPool::new(config.pod_range),
             directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            room: Room::new(registration::capacity()),
             leaving: Leaving::default(),
             name_server: OnceLock::new(),
             config,

@@ -103,7 +103,7 @@ async fn run_inside() {
         let mut said = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut running.stdout().unwrap(), &mut said).await.unwrap();
         let uid = pods.get("p").await.unwrap().uid().unwrap();
-        assert_eq!(said.contains(&format!("/{uid}.c.0")), by_kernel, "{said}");
+        assert_eq!(said.contains(&format!("/{uid}/c.0")), by_kernel, "{said}");
         until_processes(&word, 1).await;
         pods.delete("p", &DeleteParams::default().grace_period(0)).await.unwrap();
         await_condition(pods.clone(), "p", |pod: Option<&Pod>| pod.is_none()).await.unwrap();
@@ -112,12 +112,19 @@ async fn run_inside() {
     .await;
 }
 
-/// The groups of Pods, by the names of their directories.
-fn groups(directory: &Path) -> Vec<String> {
-    let roots = std::fs::read_to_string(directory.join("node/cgroups")).unwrap_or_default();
-    let entries = roots.lines().next().map(std::fs::read_dir).into_iter().flatten().flatten().flatten();
+/// The groups below another one, by the names of their directories.
+fn below(group: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(group).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().unwrap().is_dir());
     directories.map(|entry| entry.file_name().to_str().unwrap().to_owned()).collect()
+}
+
+/// The groups of containers, as `Pod/container.run`.
+fn groups(directory: &Path) -> Vec<String> {
+    let roots = std::fs::read_to_string(directory.join("node/cgroups")).unwrap_or_default();
+    let Some(root) = roots.lines().next().map(Path::new) else { return Vec::new() };
+    let pods = below(root).into_iter();
+    pods.flat_map(|pod| below(&root.join(&pod)).into_iter().map(move |one| format!("{pod}/{one}"))).collect()
 }
 
 async fn killed_cluster() {
@@ -131,7 +138,7 @@ async fn killed_cluster() {
     if before.is_empty() {
         println!("there are no control groups here");
     } else {
-        assert_eq!(before, [format!("{uid}.c.0")]);
+        assert_eq!(before, [format!("{uid}/c.0")]);
     }
     cluster.kill().unwrap();
     cluster.wait().unwrap();
@@ -141,7 +148,7 @@ async fn killed_cluster() {
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     until(&pods, "p", |status| status.restart_count == 1 && status.ready).await;
     if !before.is_empty() {
-        assert_eq!(groups(directory.path()), [format!("{uid}.c.1")], "the group of the run before is gone");
+        assert_eq!(groups(directory.path()), [format!("{uid}/c.1")], "the group of the run before is gone");
     }
     cluster.kill().unwrap();
     cluster.wait().unwrap();

@@ -18,6 +18,7 @@ impl Worker {
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
         match update {
             Update::Progress(message) => observation.state = State::Starting { message },
+            Update::Fetching(image) => observation.fetching = Some(image),
             Update::Cancelled => {
                 self.tasks.remove(name);
                 let reason = "ContainerCreating".to_owned();
@@ -33,6 +34,7 @@ impl Worker {
                 (observation.refusals, observation.refusal) = (0, None);
             }
             Update::Finding(finding) => self.take_finding(name, finding),
+            Update::Rebound { resources, outcome } => self.take_rebound(name, resources, outcome),
             Update::Ended(ended) => {
                 self.tasks.remove(name);
                 observation.end(ended);
@@ -68,7 +70,7 @@ impl Worker {
             return;
         };
         let field = format!("spec.containers{{{name}}}");
-        if ended.code != 0 {
+        if ended.code != 0 && !observation.resizing {
             let message = format!("Container {name} exited with code {}", ended.code);
             self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
         }

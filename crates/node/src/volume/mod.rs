@@ -33,7 +33,7 @@ pub(crate) enum VolumeError {
     #[error("persistentvolumeclaim \"{claim}\" of volume \"{volume}\" {problem}")]
     Claim { volume: String, claim: String, problem: String },
     #[error(
-        "volume \"{volume}\" has a type that this node does not support; emptyDir, configMap, secret, projected, downwardAPI, hostPath, ephemeral and claims of local volumes are"
+        "volume \"{volume}\" has a type that this node does not support; emptyDir, configMap, secret, projected, downwardAPI, hostPath, image, ephemeral and claims of local volumes are"
     )]
     Unsupported { volume: String },
 }
@@ -66,16 +66,19 @@ pub(crate) async fn prepare(
 ) -> Result<BTreeMap<String, PathBuf>, VolumeError> {
     let mut places = BTreeMap::new();
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    for volume in volumes {
+    // The files of an image are there when it is, which each container sees to.
+    for volume in volumes.filter(|volume| volume.image.is_none()) {
         let place = prepare_one(pod, volume, &directory.join(&volume.name), supplies).await?;
         places.insert(volume.name.clone(), place);
     }
     Ok(places)
 }
 
-/// True for volumes that containers only read: those whose content the node writes, and claims that say so.
+/// True for volumes that containers only read: images, those whose content the node writes, and claims that say so.
 pub(crate) fn is_read_only(volume: &Volume) -> bool {
-    is_payload(volume) || volume.persistent_volume_claim.as_ref().is_some_and(|source| source.read_only == Some(true))
+    is_payload(volume)
+        || volume.image.is_some()
+        || volume.persistent_volume_claim.as_ref().is_some_and(|source| source.read_only == Some(true))
 }
 
 /// True for volumes whose content the node writes.
