@@ -15,9 +15,9 @@ use crate::log::Logs;
 use crate::names::NameServer;
 use crate::pod::LiveContainers;
 use crate::proxy::{Directory, Leaving};
+use crate::remains;
 use crate::room::Room;
 use crate::sandbox::{Capabilities, Launcher};
-use crate::volume;
 
 /// What every part of the node shares.
 pub(crate) struct Context {
@@ -48,7 +48,7 @@ impl Context {
 
     /// The directory of those volumes of a Pod that are in memory.
     pub(crate) fn memory_directory(&self, uid: &str) -> PathBuf {
-        volume::memory(&self.config.dir).join(uid)
+        remains::folder(&self.config.dir).join(uid)
     }
 
     /// How containers are held to their limits, for people.

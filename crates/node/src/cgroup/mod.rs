@@ -14,4 +14,4 @@ mod tree;
 pub use group::{Controller, Group, Version};
 pub(crate) use limits::{Limits, PROCESSES_MAX};
 pub use tree::clear;
-pub(crate) use tree::{Cgroups, Unavailable};
+pub(crate) use tree::{Cgroups, Unavailable, remove_root};

@@ -14,6 +14,8 @@ const ENABLED: &str = "cgroup.subtree_control";
 const MEMBERS: &str = "cgroup.procs";
 /// What the names of nodes' groups begin with.
 const NAME_PREFIX: &str = "windlass-";
+/// What the name of the group ends with that the node itself is in.
+const ASIDE: &str = ".node";
 /// The file of the node's directory that says where its groups are.
 const REMEMBERED: &str = "cgroups";
 
@@ -148,6 +150,11 @@ impl Cgroups {
         }
     }
 
+    /// Where all of it is.
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
+        self.all().cloned().collect()
+    }
+
     /// Which mechanism this is, for people.
     pub(crate) fn describe(&self) -> String {
         let names: Vec<&str> = Controller::ALL
@@ -184,6 +191,18 @@ pub fn clear(node: &Path) {
         group::remove(&root);
     }
     let _ = fs::remove_file(file);
+}
+
+/// Removes a node's group, with all that is in it and the one that the node itself was in.
+pub(crate) fn remove_root(root: &Path) {
+    if !is_group(root) {
+        return;
+    }
+    remove_below(root, |_| true);
+    group::remove(root);
+    let mut aside = root.as_os_str().to_owned();
+    aside.push(ASIDE);
+    let _ = fs::remove_dir(Path::new(&aside));
 }
 
 fn remove_below(root: &Path, is_meant: impl Fn(&str) -> bool) {
@@ -277,7 +296,7 @@ pub(super) fn take_unified(own: &Path, name: &str) -> Result<Part, Unavailable> 
 
 /// Moves this process into a group of its own, as one that hands out controllers has no processes itself.
 fn step_aside(own: &Path, name: &str, controllers: &[Controller]) -> io::Result<()> {
-    let aside = own.join(format!("{name}.node"));
+    let aside = own.join(format!("{name}{ASIDE}"));
     let pid = std::process::id().to_string();
     make(&aside)?;
     let moved = fs::write(aside.join(MEMBERS), &pid).and_then(|()| enable(own, controllers));

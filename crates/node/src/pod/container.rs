@@ -119,14 +119,7 @@ impl Job {
     }
 
     fn field(&self) -> String {
-        let name = &self.container.name;
-        let mut init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        let list = match init.any(|container| container.name == *name) {
-            true => "initContainers",
-            false if ephemeral::is_ephemeral(&self.pod, name) => "ephemeralContainers",
-            false => "containers",
-        };
-        format!("spec.{list}{{{}}}", self.container.name)
+        ephemeral::field(&self.pod, &self.container.name)
     }
 
     pub(super) fn directory(&self) -> PathBuf {

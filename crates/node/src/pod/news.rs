@@ -6,7 +6,7 @@ use super::container::Update;
 use super::observed::State;
 use super::prober::Finding;
 use super::worker::Worker;
-use super::{plan, status};
+use super::{ephemeral, plan, status};
 
 impl Worker {
     /// Takes in what the task of a container tells.
@@ -46,7 +46,7 @@ impl Worker {
 
     fn take_finding(&mut self, name: &str, finding: Finding) {
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
-        let field = format!("spec.containers{{{name}}}");
+        let field = ephemeral::field(&self.pod, name);
         match finding {
             Finding::Started => observation.started = true,
             Finding::Ready(ready) => observation.ready = ready,
@@ -56,8 +56,7 @@ impl Worker {
             }
             Finding::Dead { probe } => {
                 let message = format!("Container {name} failed {probe} probe, will be restarted");
-                self.context.events.normal(&*self.pod, Some(&field), "Killing", message);
-                self.stop_container(name, self.grace());
+                self.kill(name, self.grace_of_probe(name, probe), message);
             }
         }
     }
@@ -69,7 +68,7 @@ impl Worker {
         let Some(ended) = observation.ended().filter(|_| self.pod.metadata.deletion_timestamp.is_none()) else {
             return;
         };
-        let field = format!("spec.containers{{{name}}}");
+        let field = ephemeral::field(&self.pod, name);
         if ended.code != 0 && !observation.resizing {
             let message = format!("Container {name} exited with code {}", ended.code);
             self.context.events.warning(&*self.pod, Some(&field), "Exited", message);

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::container::{Job, Update};
+use super::ephemeral;
 use super::observed::PULL_FAILED;
 use super::refusal::Refusal;
 use super::worker::Worker;
@@ -98,7 +99,7 @@ impl Worker {
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
         let image = observation.fetching.clone().or(container.image).unwrap_or_default();
         observation.back_off(&image);
-        let field = format!("spec.containers{{{name}}}");
+        let field = ephemeral::field(&self.pod, name);
         let events = &self.context.events;
         events.normal(&*self.pod, Some(&field), "BackOff", format!("Back-off pulling image \"{image}\""));
         events.warning(&*self.pod, Some(&field), "Failed", "Error: ImagePullBackOff".to_owned());

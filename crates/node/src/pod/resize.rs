@@ -82,10 +82,8 @@ impl Worker {
         let target = container.resources.clone().unwrap_or_default();
         let held = self.observed.held.containers.get(name).cloned().unwrap_or_default();
         if needs_restart(&container, &held) {
-            let message = format!("Container {name} resize requires restart");
-            self.context.events.normal(&*self.pod, Some(&format!("spec.containers{{{name}}}")), "Killing", message);
             self.observed.containers.get_mut(name)?.resizing = true;
-            self.stop_container(name, self.grace());
+            self.kill(name, self.grace(), format!("Container {name} resize requires restart"));
             return None;
         }
         if let Some((tried, again)) = self.attempts.get(name)

@@ -237,7 +237,9 @@ impl Worker {
                 Action::Prepare => {}
                 Action::Start(name) => self.start(&name),
                 Action::BackOff(name) => self.back_off(&name),
-                Action::Stop(name) => self.stop_container(&name, self.grace_left(&name)),
+                Action::Stop(name) => {
+                    self.kill(&name, self.grace_left(&name), format!("Stopping container {name}"));
+                }
                 Action::Expire => {
                     let message = "Pod was active on the node longer than the specified deadline".to_owned();
                     self.observed.failed = Some(("DeadlineExceeded".to_owned(), message));
@@ -274,7 +276,11 @@ impl Worker {
         self.address.as_ref().map(|address| Addresses { pod: address.get(), host })
     }
 
-    pub(super) fn stop_container(&mut self, name: &str, grace: Duration) {
+    /// Ends a container; `why` is told.
+    pub(super) fn kill(&mut self, name: &str, grace: Duration, why: String) {
+        if self.observed.containers.get(name).is_some_and(|found| matches!(found.state, State::Running { .. })) {
+            self.context.events.normal(&*self.pod, Some(&ephemeral::field(&self.pod, name)), "Killing", why);
+        }
         if let Some(orders) = self.tasks.get(name) {
             orders.stop.send_replace(Some(grace));
         }

@@ -7,7 +7,6 @@ mod token;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown, lchown};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolume, Persist
 use kube::{Api, Client, ResourceExt};
 
 use crate::pod::{Addresses, Sources};
+use crate::remains;
 
 pub(crate) use payload::PayloadError;
 pub(crate) use size::size;
@@ -46,16 +46,6 @@ pub(crate) struct Supplies<'a> {
     pub(crate) tokens: &'a mut Tokens,
     /// Where volumes go that are to be in memory.
     pub(crate) memory: PathBuf,
-}
-
-/// Where a machine has files in memory.
-const MEMORY: &str = "/dev/shm";
-
-/// Where the node in `dir` keeps volumes that are to be in memory: apart from those of other nodes of the machine.
-pub(crate) fn memory(dir: &Path) -> PathBuf {
-    let mut hasher = DefaultHasher::new();
-    dir.hash(&mut hasher);
-    Path::new(MEMORY).join(format!("windlass-{:016x}", hasher.finish()))
 }
 
 /// Makes every volume of a Pod below `directory`, or brings it up to date; where each is.
@@ -111,7 +101,7 @@ async fn prepare_one(
         return Ok(place.to_owned());
     }
     if let Some(source) = &volume.empty_dir {
-        let in_memory = source.medium.as_deref() == Some("Memory") && Path::new(MEMORY).is_dir();
+        let in_memory = source.medium.as_deref() == Some("Memory") && remains::has_memory();
         let place = if in_memory { supplies.memory.join(&volume.name) } else { place.to_owned() };
         make(pod, &place).map_err(io_error)?;
         return Ok(place);
