@@ -227,7 +227,7 @@ impl Worker {
         let plan = plan::plan(&self.pod, &self.observed, now);
         let mut wake = [plan.wake, self.tokens.renewal(), self.resize(now)].into_iter().flatten().min();
         self.depart();
-        self.close_host_ports();
+        self.close_host_ports().await;
         for action in plan.actions {
             match action {
                 Action::Prepare if self.retry.is_none_or(|retry| retry <= now) => {
