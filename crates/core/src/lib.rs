@@ -2,12 +2,14 @@
 
 mod child;
 pub mod condition;
+pub mod constraints;
 mod event;
 pub mod names;
 mod operator;
 mod outcome;
 mod pods;
 mod resource;
+mod schema;
 mod status;
 mod world;
 

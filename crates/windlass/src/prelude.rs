@@ -17,7 +17,7 @@ pub use serde::{Deserialize, Serialize};
 pub use windlass_core::{
     CustomResource, Desired, Event, NoStatus, Operator, Outcome, Pods, Statement, Status, Truth, World,
 };
-pub use windlass_derive::Resource;
+pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime::engine::Cleanup;
 pub use windlass_runtime::{Action, Context, Error, Reconcile};
 
