@@ -37,9 +37,11 @@ mod rbac;
 
 pub use app::{App, Program, operator};
 pub use manifests::ManifestOptions;
+pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
-    Child, Column, CustomResource, Desired, Event, Facts, NoStatus, Operator, Outcome, Pods, Rule, Scale, Severity,
-    Statement, Status, Truth, View, World, condition, definition, names,
+    Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
+    Outcome, Pods, Rule, Scale, Severity, Statement, Status, Truth, Versions, View, World, condition, definition,
+    names,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
@@ -52,6 +54,10 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 mod book {
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
+    #[doc = include_str!("../../../docs/versions.md")]
+    mod versions {}
+    #[doc = include_str!("../../../docs/webhooks.md")]
+    mod webhooks {}
 }
 
 /// What the derive writes refers to these.
