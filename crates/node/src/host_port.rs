@@ -1,9 +1,11 @@
 //! Ports of the machine that Pods ask for: two Pods cannot have the same one.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+
+use crate::pod::is_sidecar;
 
 /// Any address of the machine.
 const ANY: &str = "0.0.0.0";
@@ -17,12 +19,20 @@ pub(crate) fn conflict(pod: &Pod, others: &[Arc<Pod>]) -> Option<(String, String
     Some(("NodePorts".to_owned(), message))
 }
 
+/// The ports of the machine that lead to a Pod; none for one that shares the network of the machine.
+pub(crate) fn served(pod: &Pod) -> Vec<HostPort> {
+    let shares = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+    if shares { Vec::new() } else { ports(pod).into_iter().collect() }
+}
+
 /// A port of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct HostPort {
-    address: String,
-    number: i32,
-    protocol: String,
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostPort {
+    pub(crate) address: String,
+    pub(crate) number: i32,
+    pub(crate) protocol: String,
+    /// The port of the Pod that it leads to.
+    pub(crate) target: i32,
 }
 
 impl HostPort {
@@ -32,9 +42,12 @@ impl HostPort {
     }
 }
 
-fn ports(pod: &Pod) -> HashSet<HostPort> {
-    let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten().chain(&spec.containers));
-    let ports = containers.flat_map(|container| container.ports.iter().flatten());
+fn ports(pod: &Pod) -> BTreeSet<HostPort> {
+    let beside = |spec: &PodSpec| -> Vec<Container> {
+        spec.init_containers.iter().flatten().filter(|container| is_sidecar(container)).cloned().collect()
+    };
+    let containers = pod.spec.iter().flat_map(|spec| beside(spec).into_iter().chain(spec.containers.clone()));
+    let ports = containers.flat_map(|container| container.ports.unwrap_or_default());
     let host_port = ports.filter_map(|port| {
         let text = |value: &Option<String>, default: &str| {
             value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())
@@ -43,6 +56,7 @@ fn ports(pod: &Pod) -> HashSet<HostPort> {
             address: text(&port.host_ip, ANY),
             number: port.host_port.filter(|number| *number > 0)?,
             protocol: text(&port.protocol, "TCP"),
+            target: port.container_port,
         })
     });
     host_port.collect()

@@ -13,6 +13,7 @@ mod host_port;
 pub mod image;
 mod log;
 mod low_port;
+mod machine;
 mod names;
 mod node;
 mod pod;

@@ -5,13 +5,16 @@
 mod ground;
 mod victim;
 
-use ground::{Test, create, eventually, on_cluster, processes, shell, unique, until, until_processes};
+use std::time::Duration;
+
+use ground::{Test, create, delete, eventually, on_cluster, processes, shell, told, unique, until, until_processes};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, PersistentVolumeClaim, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 use victim::{connect, spawn};
 
 const TESTS: &[Test] = &[
@@ -20,6 +23,7 @@ const TESTS: &[Test] = &[
     ("a_killed_program_is_started_again_and_counted", || Box::pin(killed_program())),
     ("a_finished_pod_says_how_it_ended", || Box::pin(finished())),
     ("datagrams_to_a_service_reach_its_pods", || Box::pin(datagrams())),
+    ("ports_of_the_machine_lead_to_their_pod", || Box::pin(host_ports())),
     ("an_image_that_does_not_exist_is_explained", || Box::pin(no_image())),
     ("a_missing_config_map_holds_a_pod_up_until_it_is_there", || Box::pin(late_config())),
     ("a_deleted_pod_goes_with_its_processes", || Box::pin(deleted())),
@@ -297,6 +301,63 @@ async fn datagrams() {
             assert!(lines.len() == 2 && one_flow.contains(&lines[0]), "a flow keeps its endpoint: {log}");
             assert_eq!(lines[1], "a x,b x", "flows take turns: {log}");
         }
+    })
+    .await;
+}
+
+/// Says a word to whoever connects.
+const GREETER: &str = r#"exec perl -MIO::Socket::INET -e '
+    my $all = IO::Socket::INET->new(Listen => 5, LocalPort => 8080, ReuseAddr => 1) or die $!;
+    while (my $one = $all->accept) { print $one "hello\n"; close $one }'"#;
+
+/// A port that is free for a moment.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+async fn greeting(address: &str) -> Option<String> {
+    let mut said = String::new();
+    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
+    stream.read_to_string(&mut said).await.ok()?;
+    Some(said)
+}
+
+async fn host_ports() {
+    on_cluster(async |client, _| {
+        let pods: Api<Pod> = Api::default_namespaced(client.clone());
+        let port = free_port();
+        let mut pod = shell("p", GREETER);
+        let mut echo = shell("q", ECHO)["spec"]["containers"][0].clone();
+        pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": 8080, "hostPort": port}]);
+        echo["name"] = json!("echo");
+        echo["ports"] = json!([{"containerPort": 5300, "hostPort": port, "hostIP": "127.0.0.1", "protocol": "UDP"}]);
+        echo["env"] = json!([{"name": "NAME", "value": "p"}]);
+        pod["spec"]["containers"].as_array_mut().unwrap().push(echo);
+        create(&pods, pod).await;
+        let node = until(&pods, "p", |status| status.ready).await.status.unwrap().host_ip.unwrap();
+        for address in [format!("127.0.0.1:{port}"), format!("{node}:{port}")] {
+            let said = eventually(async || greeting(&address).await.filter(|said| !said.is_empty())).await;
+            assert_eq!(said, "hello\n", "{address}");
+        }
+        let asker = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let answer = eventually(async || {
+            asker.send_to(b"x", ("127.0.0.1", port)).await.unwrap();
+            let mut buffer = [0; 16];
+            let received = tokio::time::timeout(Duration::from_millis(200), asker.recv(&mut buffer)).await;
+            received.ok()?.ok().map(|length| buffer[..length].to_vec())
+        });
+        assert_eq!(answer.await, b"p x");
+
+        let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = holder.local_addr().unwrap().port();
+        let mut other = shell("r", GREETER);
+        other["spec"]["containers"][0]["ports"] = json!([{"containerPort": 8080, "hostPort": taken}]);
+        create(&pods, other).await;
+        told(&client, "r", "FailedCreatePodSandBox", &format!("another program listens on port {taken}")).await;
+        drop(holder);
+        until(&pods, "r", |status| status.ready).await;
+        delete(&pods, "p").await;
+        std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port is free again");
     })
     .await;
 }

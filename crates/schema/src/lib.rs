@@ -16,6 +16,7 @@ pub mod kubelet;
 pub mod names;
 mod node;
 mod place;
+pub mod pod_resources;
 pub mod protobuf;
 mod prune;
 pub mod quantity;
@@ -35,7 +36,9 @@ pub use defaults::defaults;
 pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};
-pub use rules::{validate_builtin, validate_builtin_status, validate_metadata, validate_webhook_client};
+pub use rules::{
+    validate_builtin, validate_builtin_status, validate_metadata, validate_pod_resize, validate_webhook_client,
+};
 pub use schema::Schema;
 pub use table::{Table, builtin, metrics};
 

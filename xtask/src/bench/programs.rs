@@ -29,18 +29,11 @@ impl Programs {
     /// Builds what is ours and finds the rest.
     pub(super) fn find(build: bool) -> Result<Self> {
         if build {
-            let mut cargo = Command::new("cargo");
-            cargo.current_dir(root()).args(["build", "--release", "-p", "windlass-cli", "-p", "windlass-load"]);
-            run(&mut cargo)?;
-            let mut cargo = Command::new("cargo");
-            run(cargo.current_dir(root()).args([
-                "build",
-                "--release",
-                "-p",
-                "windlass-testkit",
-                "--example",
-                "start",
-            ]))?;
+            // One by one, so that each has the features that it has when a user builds it.
+            let programs = [&["windlass-cli"][..], &["windlass-load"], &["windlass-testkit", "--example", "start"]];
+            for program in programs {
+                run(Command::new("cargo").current_dir(root()).args(["build", "--release", "-p"]).args(program))?;
+            }
         }
         let release = root().join("target/release");
         let programs = Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_schema::quantity::nanos;
+use windlass_schema::{pod_resources, quantity::nanos};
 use windlass_store::Store;
 
 use super::{Operation, Review, all_stored};
@@ -67,7 +67,7 @@ pub(super) fn complete(store: &Store, review: &mut Review<'_>) {
 
 /// Refuses what asks for too much or too little.
 pub(super) fn check(store: &Store, review: &Review<'_>) -> Result<(), ApiError> {
-    let pod = review.is(Operation::Create, "", "pods");
+    let pod = review.is(Operation::Create, "", "pods") || review.is_resize();
     let claim = [Operation::Create, Operation::Update]
         .iter()
         .any(|operation| review.is(*operation, "", "persistentvolumeclaims"));
@@ -132,43 +132,13 @@ fn fill(container: &mut Value, what: &str, limit: &Limit) -> Vec<String> {
     notes
 }
 
-/// Containers run side by side; init containers one by one before them.
+/// What a Pod asks for as a whole.
 fn pod_resources(pod: &Value) -> Resources {
-    let list = |name: &str| pod["spec"][name].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut sum = Resources::default();
-    let mut beside = Resources::default();
-    let mut peak = Resources::default();
-    for container in list("containers") {
-        combine(&mut sum, &resources(container), |own, other| own + other);
-    }
-    for container in list("initContainers") {
-        let mut own = resources(container);
-        if container["restartPolicy"] == "Always" {
-            combine(&mut sum, &own, |own, other| own + other);
-            combine(&mut beside, &own, |own, other| own + other);
-            own = beside.clone();
-        } else {
-            combine(&mut own, &beside, |own, other| own + other);
-        }
-        combine(&mut peak, &own, i128::max);
-    }
-    combine(&mut sum, &peak, i128::max);
-    sum
-}
-
-fn combine(into: &mut Resources, other: &Resources, with: fn(i128, i128) -> i128) {
-    for (into, other) in [(&mut into.requests, &other.requests), (&mut into.limits, &other.limits)] {
-        for (key, amount) in other {
-            let own = into.get(key).and_then(|own| nanos(own)).unwrap_or_default();
-            let total = with(own, nanos(amount).unwrap_or_default());
-            into.insert(key.clone(), written(total));
-        }
-    }
-}
-
-fn written(amount: i128) -> String {
-    let text = format!("{amount}n");
-    windlass_schema::quantity::canonical(&text).unwrap_or(text)
+    let total = |field: &str| -> Amounts {
+        let amounts = pod_resources::total(pod, field).into_iter();
+        amounts.map(|(name, amount)| (name, amount.to_string())).collect()
+    };
+    Resources { requests: total("requests"), limits: total("limits") }
 }
 
 fn violations(limit: &Limit, asked: &Resources) -> Vec<String> {
@@ -300,13 +270,5 @@ mod tests {
             let expected = expected.map(|problem| format!("pods \"it\" is forbidden: {problem}"));
             assert_eq!(outcome.err(), expected, "{limit} {resources}");
         }
-    }
-
-    #[test]
-    fn a_pod_needs_its_containers_or_its_largest_init_container() {
-        let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
-        let pod = |init: &str| json!({"spec": {"containers": [container("1"), container("500m")], "initContainers": [container(init)]}});
-        assert_eq!(pod_resources(&pod("1")).requests["cpu"], "1500m");
-        assert_eq!(pod_resources(&pod("2")).requests["cpu"], "2");
     }
 }

@@ -21,6 +21,7 @@ mod priority;
 mod quota;
 mod registrations;
 mod reinvocation;
+mod resize;
 mod review;
 mod runtime_class;
 mod service_account;
@@ -148,6 +149,9 @@ impl Admission {
         }
         if self.plugins.has(Plugin::PersistentVolumeClaimResize) {
             storage::check_growth(&self.store, review)?;
+        }
+        if self.plugins.has(Plugin::PodResizeValidator) {
+            resize::check(&self.store, review)?;
         }
         let registered = self.registered(review);
         self.policies.validate(&registered.validating_policies, review).await?;

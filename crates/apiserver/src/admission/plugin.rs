@@ -21,6 +21,8 @@ pub enum Plugin {
     DefaultStorageClass,
     /// Claims grow only where their storage class allows it.
     PersistentVolumeClaimResize,
+    /// Pods do not grow beyond what their node has.
+    PodResizeValidator,
     /// What a namespace may use in all. Quotas are in force once a controller has counted what is there.
     ResourceQuota,
     /// Volumes and claims go only when nobody uses them; needs the controllers that see to it.
@@ -42,6 +44,7 @@ impl std::str::FromStr for Plugin {
             "RuntimeClass" => Plugin::RuntimeClass,
             "DefaultStorageClass" => Plugin::DefaultStorageClass,
             "PersistentVolumeClaimResize" => Plugin::PersistentVolumeClaimResize,
+            "PodResizeValidator" => Plugin::PodResizeValidator,
             "ResourceQuota" => Plugin::ResourceQuota,
             "StorageObjectInUseProtection" => Plugin::StorageObjectInUseProtection,
             "TaintNodesByCondition" => Plugin::TaintNodesByCondition,
@@ -70,6 +73,7 @@ impl Default for Plugins {
             Plugin::RuntimeClass,
             Plugin::DefaultStorageClass,
             Plugin::PersistentVolumeClaimResize,
+            Plugin::PodResizeValidator,
             Plugin::ResourceQuota,
         ];
         Plugins(plugins.into())

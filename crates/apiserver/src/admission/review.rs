@@ -87,6 +87,12 @@ impl Review<'_> {
         self.operation == operation && self.group == group && self.resource == resource && self.subresource.is_empty()
     }
 
+    /// Whether this changes what a running Pod may use.
+    pub(super) fn is_resize(&self) -> bool {
+        let path = (self.operation, self.group, self.resource, self.subresource);
+        path == (Operation::Update, "", "pods", "resize")
+    }
+
     /// The answer that refuses the write.
     pub(super) fn refuse(&self, why: impl std::fmt::Display) -> ApiError {
         ApiError::forbidden(Subject { group: self.group, resource: self.resource }, self.name, why)

@@ -46,7 +46,7 @@ impl Part {
             Self::Status => restrict_to_status(kind, object, old),
             Self::Finalize => restrict_to(object, old, &["/spec/finalizers"]),
             Self::EphemeralContainers => restrict_to(object, old, &["/spec/ephemeralContainers"]),
-            Self::Resize => restrict_to(object, old, &["/spec/containers", "/spec/initContainers"]),
+            Self::Resize => restrict_to_resources(object, old),
             Self::Approval => restrict_to_approval(object, old),
         }
     }
@@ -91,6 +91,23 @@ fn restrict_to_status(kind: &Kind, object: &mut Value, old: &Value) {
         _ => &["managedFields", "resourceVersion", "labels", "annotations", "finalizers", "ownerReferences"],
     };
     restrict_metadata(object, old, metadata);
+}
+
+/// Of containers only what they may use counts, and how that changes; a list that is another one is left to validation.
+fn restrict_to_resources(object: &mut Value, old: &Value) {
+    restrict_to(object, old, &["/spec/containers", "/spec/initContainers", "/spec/resources"]);
+    for list in ["containers", "initContainers"] {
+        let items = |object: &Value| object["spec"][list].as_array().cloned().unwrap_or_default();
+        let (new, mut kept) = (items(object), items(old));
+        let same = new.len() == kept.len() && new.iter().zip(&kept).all(|(new, old)| new["name"] == old["name"]);
+        if !same || new.is_empty() {
+            continue;
+        }
+        for (container, new) in kept.iter_mut().zip(&new) {
+            keep(container, new, &["resources", "resizePolicy"]);
+        }
+        object["spec"][list] = kept.into();
+    }
 }
 
 /// A decision is a condition; notes about it may come along in the metadata.
@@ -172,5 +189,24 @@ mod tests {
         let expect =
             json!({"metadata": {"labels": {"a": "1"}}, "spec": {"finalizers": [], "x": 1}, "status": {"y": 1}});
         check("namespaces", Part::Finalize, finalize, expect);
+    }
+
+    #[test]
+    fn a_resize_changes_resources_only() {
+        let kinds = builtin();
+        let container =
+            |image: &str, cpu: &str| json!({"name": "c", "image": image, "resources": {"limits": {"cpu": cpu}}});
+        let pod = |containers: Vec<Value>| json!({"metadata": {}, "spec": {"containers": containers, "nodeName": "n"}});
+        let old = pod(vec![container("a", "1")]);
+        let mut object = pod(vec![container("b", "2")]);
+        object["spec"]["nodeName"] = json!("m");
+        object["spec"]["resources"] = json!({"limits": {"cpu": "3"}});
+        Part::Resize.restrict(kinds.find("", "v1", "pods").unwrap(), &mut object, &old);
+        let mut expect = pod(vec![container("a", "2")]);
+        expect["spec"]["resources"] = json!({"limits": {"cpu": "3"}});
+        assert_eq!(object["spec"], expect["spec"]);
+        let mut more = pod(vec![container("b", "2"), container("c", "1")]);
+        Part::Resize.restrict(kinds.find("", "v1", "pods").unwrap(), &mut more, &old);
+        assert_eq!(more["spec"]["containers"].as_array().unwrap().len(), 2, "for validation to see");
     }
 }

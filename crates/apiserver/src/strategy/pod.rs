@@ -1,12 +1,12 @@
 //! Pods: their state at birth, and how long they may take to end.
 
 use serde_json::{Value, json};
-use windlass_schema::quantity;
+use windlass_schema::pod_resources::service_class;
 
 const GRACE_SECONDS_DEFAULT: i64 = 30;
 
 pub(super) fn prepare_create(object: &mut Value) {
-    object["status"] = json!({ "phase": "Pending", "qosClass": quality(object) });
+    object["status"] = json!({ "phase": "Pending", "qosClass": service_class(object) });
     let gates = object.pointer("/spec/schedulingGates").and_then(Value::as_array);
     if gates.is_some_and(|gates| !gates.is_empty()) {
         object["status"]["conditions"] = json!([{
@@ -50,52 +50,5 @@ pub(super) fn grace_seconds(live: &Value, asked: Option<i64>) -> i64 {
     match asked.or(own).unwrap_or(GRACE_SECONDS_DEFAULT) {
         ..0 => 1,
         seconds => seconds,
-    }
-}
-
-/// The class of service that requests and limits make.
-fn quality(object: &Value) -> &'static str {
-    let lists = ["containers", "initContainers"].into_iter();
-    let containers: Vec<&Value> =
-        lists.filter_map(|list| object.get("spec")?.get(list)?.as_array()).flatten().collect();
-    let amount = |container: &Value, side: &str, resource: &str| {
-        let text = container.pointer(&format!("/resources/{side}/{resource}"))?;
-        let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
-        quantity::canonical(&text).filter(|amount| amount != "0")
-    };
-    let mut guaranteed = !containers.is_empty();
-    let mut any = false;
-    for (container, resource) in containers.iter().flat_map(|container| [(container, "cpu"), (container, "memory")]) {
-        let limit = amount(container, "limits", resource);
-        let request = amount(container, "requests", resource);
-        any |= limit.is_some() || request.is_some();
-        guaranteed &= limit.is_some() && request.as_ref().is_none_or(|request| Some(request) == limit.as_ref());
-    }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_and_limits_make_the_class() {
-        let check = |resources: Value, expect| {
-            let mut pod = json!({"metadata": {}, "spec": {"containers": [{"name": "a", "resources": resources}]}});
-            prepare_create(&mut pod);
-            assert_eq!(pod["status"]["qosClass"], expect);
-        };
-        check(json!({}), "BestEffort");
-        check(json!({"requests": {"cpu": "1"}}), "Burstable");
-        check(json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed");
-        check(
-            json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}}),
-            "Guaranteed",
-        );
-        check(json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"}}), "Burstable");
     }
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::observed::State;
+use super::downward::Addresses;
+use super::observed::{Observation, State};
+use super::plan;
 use super::worker::{RETRY, Worker};
+use crate::proxy::HostPorts;
 use crate::volume::{self, Supplies};
 
 impl Worker {
@@ -41,6 +44,7 @@ impl Worker {
         let Some(addresses) = self.addresses() else {
             return Err(("FailedCreatePodSandBox", format!("no address is left in {}", self.context.config.pod_range)));
         };
+        self.open_host_ports(addresses).await.map_err(|why| ("FailedCreatePodSandBox", why))?;
         self.sources = self.names.fetch(&self.context.cache, &self.pod).await;
         let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
         let client = self.context.config.client.clone();
@@ -50,6 +54,26 @@ impl Worker {
         let places = volume::prepare(&self.pod, &directory.join("volumes"), &mut supplies).await;
         self.volumes = Arc::new(places.map_err(|error| ("FailedMount", error.to_string()))?);
         self.write_node_files().map_err(|error| ("FailedCreatePodSandBox", error.to_string()))
+    }
+
+    /// Opens the ports of the machine that lead to the Pod, once.
+    async fn open_host_ports(&mut self, addresses: Addresses) -> Result<(), String> {
+        if self.host_ports.is_none() {
+            let open = HostPorts::open(&self.pod, addresses.pod, addresses.host).await?;
+            for notice in &open.notices {
+                self.context.events.normal(&*self.pod, None, "HostPort", notice.clone());
+            }
+            self.host_ports = Some(open);
+        }
+        Ok(())
+    }
+
+    /// Gives up the ports of the machine when nothing of the Pod runs or will run.
+    pub(super) fn close_host_ports(&mut self) {
+        let runs = self.observed.containers.values().any(Observation::is_active);
+        if !runs && plan::phase(&self.pod, &self.observed).is_final() {
+            self.host_ports = None;
+        }
     }
 
     /// Brings volumes up to date with what they are made from.

@@ -18,13 +18,12 @@ use super::container::Update;
 use super::downward::Addresses;
 use super::observed::{Observed, State};
 use super::plan::{self, Action};
-use super::prober::Finding;
 use super::sources::{Names, Sources};
-use super::{ephemeral, status, writing};
+use super::{ephemeral, writing};
 use crate::address::PodAddress;
 use crate::cache::Lease;
 use crate::context::Context;
-use crate::proxy::Departure;
+use crate::proxy::{Departure, HostPorts};
 use crate::tree;
 use crate::volume::Tokens;
 
@@ -99,6 +98,8 @@ pub(crate) struct Worker {
     pub(super) retry: Option<Timestamp>,
     /// Looks at what the Pod stores.
     pub(super) storage: Option<AbortOnDropHandle<()>>,
+    /// The ports of the machine that lead to it.
+    pub(super) host_ports: Option<HostPorts>,
 }
 
 /// Whether the task goes on.
@@ -144,6 +145,7 @@ impl Worker {
             updates,
             retry: None,
             storage: None,
+            host_ports: None,
         };
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -213,6 +215,7 @@ impl Worker {
         let plan = plan::plan(&self.pod, &self.observed, now);
         let mut wake = [plan.wake, self.tokens.renewal()].into_iter().flatten().min();
         self.depart();
+        self.close_host_ports();
         for action in plan.actions {
             match action {
                 Action::Prepare if self.retry.is_none_or(|retry| retry <= now) => {
@@ -259,7 +262,7 @@ impl Worker {
         self.address.as_ref().map(|address| Addresses { pod: address.get(), host })
     }
 
-    fn stop_container(&mut self, name: &str, grace: Duration) {
+    pub(super) fn stop_container(&mut self, name: &str, grace: Duration) {
         if let Some(stop) = self.tasks.get(name) {
             stop.send_replace(Some(grace));
         }
@@ -273,74 +276,6 @@ impl Worker {
 
     pub(super) fn container(&self, name: &str) -> Option<Container> {
         ephemeral::find(&self.pod, name)
-    }
-
-    fn take(&mut self, name: &str, update: Update) {
-        let now = Timestamp::now();
-        if let Update::Evicted(message) = update {
-            return self.evict(message);
-        }
-        let Some(observation) = self.observed.containers.get_mut(name) else { return };
-        match update {
-            Update::Progress(message) => observation.state = State::Starting { message },
-            Update::Cancelled => {
-                self.tasks.remove(name);
-                let reason = "ContainerCreating".to_owned();
-                observation.state = State::Waiting { reason, message: String::new(), retry: None };
-            }
-            Update::Refused { reason, message } => {
-                self.tasks.remove(name);
-                observation.refuse(reason.to_owned(), message, now);
-            }
-            Update::Started { at, image_id } => {
-                observation.state = State::Running { since: at };
-                observation.image_id = image_id;
-                (observation.refusals, observation.refusal) = (0, None);
-            }
-            Update::Finding(finding) => self.take_finding(name, finding),
-            Update::Ended(ended) => {
-                self.tasks.remove(name);
-                observation.end(ended);
-                self.report_crash(name);
-            }
-            Update::Evicted(_) => {}
-        }
-    }
-
-    fn take_finding(&mut self, name: &str, finding: Finding) {
-        let Some(observation) = self.observed.containers.get_mut(name) else { return };
-        let field = format!("spec.containers{{{name}}}");
-        match finding {
-            Finding::Started => observation.started = true,
-            Finding::Ready(ready) => observation.ready = ready,
-            Finding::Unhealthy { probe, why } => {
-                let message = format!("{probe} probe failed: {why}");
-                self.context.events.warning(&*self.pod, Some(&field), "Unhealthy", message);
-            }
-            Finding::Dead { probe } => {
-                let message = format!("Container {name} failed {probe} probe, will be restarted");
-                self.context.events.normal(&*self.pod, Some(&field), "Killing", message);
-                self.stop_container(name, self.grace());
-            }
-        }
-    }
-
-    fn report_crash(&self, name: &str) {
-        let (Some(container), Some(observation)) = (self.container(name), self.observed.containers.get(name)) else {
-            return;
-        };
-        let Some(ended) = observation.ended().filter(|_| self.pod.metadata.deletion_timestamp.is_none()) else {
-            return;
-        };
-        let field = format!("spec.containers{{{name}}}");
-        if ended.code != 0 {
-            let message = format!("Container {name} exited with code {}", ended.code);
-            self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
-        }
-        if !observation.restart_delay().is_zero() && plan::restarts(&self.pod, &container, ended.code) {
-            let message = status::crash_event(&self.pod, name);
-            self.context.events.warning(&*self.pod, Some(&field), "BackOff", message);
-        }
     }
 
     /// Ends every container because the node ends; the Pod's object stays as it is.

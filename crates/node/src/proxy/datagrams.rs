@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -46,9 +46,9 @@ impl Drop for Flow {
 
 impl Flow {
     /// Begins a flow; its answers go to `client` from the socket of the Service.
-    async fn begin(service: &Arc<UdpSocket>, client: SocketAddr, backend: SocketAddr) -> io::Result<Self> {
-        // From the address of the Service: what a Pod sends to 127.0.0.1 stays in the Pod, answers would as well.
-        let socket = Arc::new(UdpSocket::bind((service.local_addr()?.ip(), 0)).await?);
+    async fn begin(service: &Arc<UdpSocket>, own: Ipv4Addr, ends: (SocketAddr, SocketAddr)) -> io::Result<Self> {
+        let (client, backend) = ends;
+        let socket = Arc::new(UdpSocket::bind((own, 0)).await?);
         socket.connect(low_port::datagram_target(backend)).await?;
         let last = Arc::new(Mutex::new(Instant::now()));
         let (from, to, seen) = (Arc::clone(&socket), Arc::clone(service), Arc::clone(&last));
@@ -78,9 +78,10 @@ fn touch(last: &Mutex<Instant>) {
     *last.lock().expect("the lock is never held across a panic") = Instant::now();
 }
 
-/// Carries datagrams until aborted; `route` may change meanwhile.
-pub(super) async fn serve(socket: UdpSocket, route: watch::Receiver<Arc<Route>>, leaving: Leaving) {
-    let mut flows = Flows { socket: Arc::new(socket), all: HashMap::new(), next: 0, limit: FLOWS_MAX, leaving };
+/// Carries datagrams until aborted; `route` may change meanwhile. Endpoints are asked from the address `own`, which must
+/// not be localhost: what a Pod sends there stays in the Pod, answers would as well.
+pub(super) async fn serve(socket: UdpSocket, own: Ipv4Addr, route: watch::Receiver<Arc<Route>>, leaving: Leaving) {
+    let mut flows = Flows { socket: Arc::new(socket), own, all: HashMap::new(), next: 0, limit: FLOWS_MAX, leaving };
     let mut buffer = vec![0; BYTES_MAX];
     let mut sweeps = tokio::time::interval(SWEEP_EVERY);
     loop {
@@ -104,6 +105,7 @@ pub(super) async fn serve(socket: UdpSocket, route: watch::Receiver<Arc<Route>>,
 /// The flows of one address of a Service.
 struct Flows {
     socket: Arc<UdpSocket>,
+    own: Ipv4Addr,
     all: HashMap<SocketAddr, Flow>,
     next: usize,
     limit: usize,
@@ -129,7 +131,7 @@ impl Flows {
     async fn begin(&mut self, client: SocketAddr, route: &Route) -> Option<Flow> {
         self.next = self.next.wrapping_add(1);
         let backend = *turns::order(route, client.ip(), self.next, &self.leaving).first()?;
-        match Flow::begin(&self.socket, client, backend).await {
+        match Flow::begin(&self.socket, self.own, (client, backend)).await {
             Ok(flow) => Some(flow),
             Err(error) => {
                 tracing::debug!(%error, %backend, "a datagram to a Service was dropped");
@@ -169,7 +171,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let (sender, receiver) = watch::channel(Arc::new(Route { service: Default::default(), backends, sticky }));
-        tokio::spawn(serve(socket, receiver, Leaving::default()));
+        tokio::spawn(serve(socket, Ipv4Addr::LOCALHOST, receiver, Leaving::default()));
         (address, sender)
     }
 
@@ -229,7 +231,14 @@ mod tests {
     async fn a_new_flow_takes_the_place_of_the_quietest() {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
         let route = Route { service: Default::default(), backends: vec![backend("a").await], sticky: false };
-        let mut flows = Flows { socket, all: HashMap::new(), next: 0, limit: 2, leaving: Leaving::default() };
+        let mut flows = Flows {
+            socket,
+            own: Ipv4Addr::LOCALHOST,
+            all: HashMap::new(),
+            next: 0,
+            limit: 2,
+            leaving: Leaving::default(),
+        };
         let clients: [SocketAddr; 3] = [1, 2, 3].map(|port| ([127, 0, 0, 1], port).into());
         for client in clients {
             flows.carry(b"x", client, &route).await;

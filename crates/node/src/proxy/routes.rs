@@ -21,7 +21,7 @@ pub(crate) enum Protocol {
 
 impl Protocol {
     /// The protocol by its name in the API; none for one that is not carried.
-    fn of(name: Option<&str>) -> Option<Self> {
+    pub(super) fn of(name: Option<&str>) -> Option<Self> {
         match name.unwrap_or("TCP") {
             "TCP" => Some(Self::Tcp),
             "UDP" => Some(Self::Udp),

@@ -109,7 +109,7 @@ impl Listeners {
                 let leaving = context.leaving.clone();
                 let task = match door {
                     Door::Stream(listener) => tokio::spawn(forward::serve(listener, receiver, leaving)),
-                    Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, receiver, leaving)),
+                    Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, *front.1.ip(), receiver, leaving)),
                 };
                 self.open.insert(front, Open { route, task: task.abort_handle() });
             }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Object, object_at, objects_at, set_empty};
+use crate::pod_resources::{COMPUTE, of_containers};
 
 /// What only a Pod gets, and not the template of one.
 pub(super) fn pod(object: &mut Object) {
@@ -92,18 +93,15 @@ fn host_ports(container: &mut Object) {
     }
 }
 
-/// Requests of the Pod as a whole, where it has limits of its own and its containers ask for nothing.
+/// Requests of the Pod as a whole, where it has limits of its own: what its containers ask for, else its limits.
 fn pod_requests(spec: &mut Object) {
-    let containers_ask = |name: &str, spec: &Object| {
-        let lists = ["containers", "initContainers"].into_iter().filter_map(|list| spec.get(list)?.as_array());
-        lists.flatten().any(|container| container["resources"]["requests"].get(name).is_some())
-    };
-    let Some(limits) = spec.get("resources").and_then(|resources| resources["limits"].as_object()).cloned() else {
-        return;
-    };
-    let missing: Map<String, Value> = limits.into_iter().filter(|(name, _)| !containers_ask(name, spec)).collect();
-    if missing.is_empty() {
-        return;
+    let limits = spec.get("resources").and_then(|resources| resources["limits"].as_object()).cloned();
+    let Some(limits) = limits.filter(|limits| !limits.is_empty()) else { return };
+    let asked = of_containers(&Value::Object(spec.clone()), "requests");
+    let asked = asked.into_iter().filter(|(name, _)| COMPUTE.contains(&name.as_str()));
+    let mut missing: Map<String, Value> = asked.map(|(name, amount)| (name, amount.to_string().into())).collect();
+    for (name, amount) in limits {
+        missing.entry(name).or_insert(amount);
     }
     let resources = spec.get_mut("resources").and_then(Value::as_object_mut);
     if let Some(requests) = resources.and_then(|resources| object_at(resources, "requests")) {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Amounts, amounts, sum};
+use super::{Amounts, amounts};
+use crate::pod_resources;
 use crate::quantity::Quantity;
 
 const COUNT: &str = "count/pods";
@@ -37,7 +38,7 @@ pub(super) fn usage(pod: &Value, now: Timestamp) -> Amounts {
     let mut used = Amounts::from([(COUNT.to_owned(), Quantity::units(1))]);
     if !has_ended(pod, now) {
         used.insert("pods".to_owned(), Quantity::units(1));
-        let (requests, limits) = (pod_total(pod, "requests"), pod_total(pod, "limits"));
+        let (requests, limits) = (pod_resources::total(pod, "requests"), pod_resources::total(pod, "limits"));
         used.extend(named(&requests, &limits));
     }
     used
@@ -69,43 +70,6 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
     let compute = limits.iter().filter(|(name, _)| COMPUTE.contains(&name.as_str()));
     named.extend(compute.map(|(name, amount)| (format!("{LIMITS}{name}"), *amount)));
     named
-}
-
-/// Containers run side by side, init containers one by one before them; what the Pod itself says goes first.
-fn pod_total(pod: &Value, field: &str) -> Amounts {
-    let spec = &pod["spec"];
-    let list = |name: &str| spec[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    let own = |container: &Value| amounts(&container["resources"][field]);
-    let mut total = list("containers").iter().map(own).fold(Amounts::new(), |all, one| sum(all, &one));
-    let (mut beside, mut peak) = (Amounts::new(), Amounts::new());
-    for container in list("initContainers") {
-        if container["restartPolicy"] == "Always" {
-            total = sum(total, &own(container));
-            beside = sum(beside, &own(container));
-            peak = larger(peak, &beside);
-        } else {
-            peak = larger(peak, &sum(own(container), &beside));
-        }
-    }
-    total = larger(total, &peak);
-    total.extend(amounts(&spec["resources"][field]));
-    let overhead = amounts(&spec["overhead"]);
-    match field {
-        "requests" => sum(total, &overhead),
-        // What has no limit gets none from its overhead.
-        _ => {
-            let counted = overhead.into_iter().filter(|(name, _)| total.contains_key(name)).collect();
-            sum(total, &counted)
-        }
-    }
-}
-
-fn larger(mut left: Amounts, right: &Amounts) -> Amounts {
-    for (name, amount) in right {
-        let own = left.entry(name.clone()).or_insert(*amount);
-        *own = (*own).max(*amount);
-    }
-    left
 }
 
 pub(super) fn check_complete<'n>(limited: impl Iterator<Item = &'n str>, pod: &Value) -> Result<(), String> {

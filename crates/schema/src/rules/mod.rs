@@ -12,6 +12,8 @@ mod kinds;
 mod limits;
 mod metadata;
 mod pod;
+mod pod_resize;
+mod pod_resources;
 mod pod_sysctl;
 mod pod_update;
 mod quota;
@@ -28,6 +30,7 @@ use crate::{FieldError, Kind};
 use cursor::At;
 
 pub use metadata::validate_metadata;
+pub use pod_resize::validate_pod_resize;
 
 /// Checks a new object of a built-in kind, and what changed against the `old` one on an update.
 ///

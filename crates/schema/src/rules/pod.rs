@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::cursor::{At, named, not_negative, one_of, port, port_or_name, required, unique};
-use super::{metadata, pod_sysctl, pod_update, toleration};
+use super::{metadata, pod_resize, pod_resources, pod_sysctl, pod_update, toleration};
 use crate::{FieldError, names, quantity};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -49,6 +49,7 @@ fn spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.member(list).items() {
             check_container(&container, &volumes, errors);
+            pod_resize::policies(&container, list, spec.member("restartPolicy").text(), errors);
             let name = container.member("name");
             if !name.is_absent() && !seen.insert(name.text()) {
                 errors.push(FieldError::duplicate(name.path, name.value.clone()));
@@ -63,6 +64,7 @@ fn spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     named(&spec.member("hostname"), names::label, errors);
     named(&spec.member("subdomain"), names::label, errors);
     named(&spec.member("priorityClassName"), names::subdomain, errors);
+    pod_resources::check(spec, errors);
     toleration::check(&spec.member("tolerations"), errors);
     pod_sysctl::check(&spec.at("securityContext.sysctls"), errors);
     let deadline = spec.member("activeDeadlineSeconds");
@@ -175,7 +177,7 @@ fn mounts(mounts: &At<'_>, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>
     }
 }
 
-fn resources(resources: &At<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn resources(resources: &At<'_>, errors: &mut Vec<FieldError>) {
     let (limits, requests) = (resources.member("limits"), resources.member("requests"));
     for (_, amount) in limits.entries().chain(requests.entries()) {
         if quantity::nanos(amount.text()).is_some_and(|nanos| nanos < 0) {
