@@ -18,7 +18,7 @@ use crate::permissions;
 
 /// Where webhooks are, unless it is said.
 const WEBHOOK_PORT: u16 = 9443;
-/// How long the start waits for webhooks.
+/// How long the start waits for what is installed with webhooks.
 const WEBHOOKS_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Parser)]
@@ -66,6 +66,9 @@ struct RunArgs {
     /// Where to listen for webhooks; :9443, or 127.0.0.1:9443 for --webhooks=local, if it is not said
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS")]
     webhook_bind_address: Option<Bind>,
+    /// The namespace of the Service and the Secret of webhooks; the Pod's own if it is not said
+    #[arg(long, value_name = "NAMESPACE")]
+    webhook_namespace: Option<String>,
     /// How to write the log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -177,15 +180,19 @@ fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<We
         Some(bind) => bind.0?,
         None => SocketAddr::new(IpAddr::V4(ip), WEBHOOK_PORT),
     };
-    Some(Webhooks { registration, address, service, namespace: namespace.to_owned() })
+    let namespace = args.webhook_namespace.as_deref().unwrap_or(namespace).to_owned();
+    Some(Webhooks { registration, address, service, namespace })
 }
 
 async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -> Result<Serving, ServeError> {
     let (handle, check) = (manager.handle(), manager.health().check("webhooks", "are not served yet"));
+    let installs = webhooks.service.is_none();
     let mut serving = webhooks.start(handle.client, handle.clock, check, stop).await?;
     tracing::info!(address = %serving.address(), "Serving webhooks");
-    // Caches that need conversion would fail at first and begin with a pause.
-    let _ = tokio::time::timeout(WEBHOOKS_WAIT, serving.ready()).await;
+    if installs {
+        // Caches of kinds that are not there yet would fail at first and begin with a pause.
+        let _ = tokio::time::timeout(WEBHOOKS_WAIT, serving.ready()).await;
+    }
     Ok(serving)
 }
 

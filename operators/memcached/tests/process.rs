@@ -61,7 +61,7 @@ impl Installed {
     fn run(&self, probes: u16) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_memcached-operator"))
             .args(["run", "--leader-elect", "--leader-election-namespace", NAMESPACE, "--metrics-bind-address=0"])
-            .args(["--webhooks=cluster", "--webhook-bind-address=127.0.0.1:0"])
+            .args(["--webhooks=cluster", "--webhook-bind-address=127.0.0.1:0", "--webhook-namespace", NAMESPACE])
             .arg(format!("--health-probe-bind-address=127.0.0.1:{probes}"))
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
