@@ -168,7 +168,6 @@ fn version<R: CustomResource>(facts: &Facts) -> api::CustomResourceDefinitionVer
         selectable_fields: selectable(facts.selectable),
         deprecated: facts.deprecated.map(|_| true),
         deprecation_warning: facts.deprecated.and_then(some_text),
-        ..api::CustomResourceDefinitionVersion::default()
     }
 }
 

@@ -27,6 +27,9 @@ pub(super) fn addresses(pod: &At<'_>, errors: &mut Vec<FieldError>) {
 pub(super) fn pod(pod: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let pod_spec = pod.member("spec");
     spec(&pod_spec, errors);
+    for image in pod_spec.member("volumes").items().map(|volume| volume.member("image")) {
+        required_if(&image, "reference", errors);
+    }
     if let Some(old) = old {
         pod_update::check(&pod_spec, &old.member("spec"), errors);
     }
@@ -78,6 +81,7 @@ fn volumes<'a>(volumes: &At<'a>, errors: &mut Vec<FieldError>) -> HashSet<&'a st
         let name = volume.member("name");
         required(&name, errors);
         named(&name, names::label, errors);
+        one_of(&volume.at("image.pullPolicy"), &PULL_POLICIES, errors);
         let sources = volume
             .value
             .as_object()
