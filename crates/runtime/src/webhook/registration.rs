@@ -95,7 +95,7 @@ impl Registration {
         let hooks: Vec<_> =
             self.of(Task::Default).map(|hook| mutating(hook, &self.common(hook, reach, bundle))).collect();
         let metadata = self.metadata();
-        (!hooks.is_empty()).then(|| MutatingWebhookConfiguration { metadata, webhooks: Some(hooks) })
+        (!hooks.is_empty()).then_some(MutatingWebhookConfiguration { metadata, webhooks: Some(hooks) })
     }
 
     /// The configuration of functions that refuse, if there are any.
@@ -103,7 +103,7 @@ impl Registration {
         let hooks: Vec<_> =
             self.of(Task::Validate).map(|hook| validating(hook, &self.common(hook, reach, bundle))).collect();
         let metadata = self.metadata();
-        (!hooks.is_empty()).then(|| ValidatingWebhookConfiguration { metadata, webhooks: Some(hooks) })
+        (!hooks.is_empty()).then_some(ValidatingWebhookConfiguration { metadata, webhooks: Some(hooks) })
     }
 
     fn of(&self, task: Task) -> impl Iterator<Item = &Hook> {

@@ -1,5 +1,7 @@
 //! Webhooks of an operator, served to a cluster in this process.
 
+#![allow(dead_code, reason = "every test file uses its own part")]
+
 use tokio_util::sync::CancellationToken;
 use windlass::Program;
 use windlass::runtime::webhook::{Serving, Webhooks};
@@ -9,7 +11,6 @@ use windlass_testkit::TestCluster;
 /// A cluster whose API server asks webhooks of this process.
 pub(crate) struct Served {
     pub(crate) cluster: TestCluster,
-    #[allow(dead_code, reason = "not every test file looks at it")]
     pub(crate) health: Health,
     stop: CancellationToken,
     serving: Serving,
@@ -37,7 +38,6 @@ impl Served {
     }
 
     /// The same cluster with other webhooks.
-    #[allow(dead_code, reason = "not every test file does this")]
     pub(crate) async fn restart(self, program: &dyn Program) -> Self {
         self.stop.cancel();
         self.serving.ended().await;
@@ -45,7 +45,6 @@ impl Served {
     }
 
     /// Ends the webhooks, not the cluster.
-    #[allow(dead_code, reason = "not every test file does this")]
     pub(crate) async fn end_webhooks(self) -> TestCluster {
         self.stop.cancel();
         self.serving.ended().await;
