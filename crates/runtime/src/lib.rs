@@ -26,6 +26,7 @@ mod reconcile;
 mod shards;
 pub mod tap;
 mod watch;
+pub mod webhook;
 
 pub use futures::Stream;
 pub use http;

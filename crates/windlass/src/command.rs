@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use kube::core::{Expression, Selector};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_runtime::webhook::{ServeError, Serving, Webhooks};
 use windlass_runtime::{Handle, LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
 
 use crate::app::Program;
@@ -15,6 +17,11 @@ use crate::connect::Connection;
 use crate::manifests::{self, ManifestOptions};
 use crate::plan::command::PlanArgs;
 use crate::{permissions, plan};
+
+/// Where webhooks are, unless it is said.
+const WEBHOOK_PORT: u16 = 9443;
+/// How long the start waits for what is installed with webhooks.
+const WEBHOOKS_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Parser)]
 #[command(about = "A Windlass operator", subcommand_required = true, arg_required_else_help = true)]
@@ -68,6 +75,16 @@ struct RunArgs {
     /// The namespace of the lease; the Pod's own if it is not said
     #[arg(long, value_name = "NAMESPACE")]
     leader_election_namespace: Option<String>,
+    /// Who comes to the webhooks: nobody, the cluster that this operator runs in, or a cluster that reaches this
+    /// machine's loopback address; for the latter all that points to them is put into the cluster, while this runs
+    #[arg(long, value_enum, default_value_t = WebhookMode::Off)]
+    webhooks: WebhookMode,
+    /// Where to listen for webhooks; :9443, or 127.0.0.1:9443 for --webhooks=local, if it is not said
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS")]
+    webhook_bind_address: Option<Bind>,
+    /// The namespace of the Service and the Secret of webhooks; the Pod's own if it is not said
+    #[arg(long, value_name = "NAMESPACE")]
+    webhook_namespace: Option<String>,
     /// How to write the log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -84,6 +101,13 @@ struct ManifestArgs {
     /// Serves the resources of this namespace only, with permissions to match
     #[arg(long, value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WebhookMode {
+    Off,
+    Cluster,
+    Local,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -134,6 +158,7 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         let lease_namespace = args.leader_election_namespace.clone().unwrap_or(own_namespace);
         config.leader = args.leader_elect.then(|| LeaderConfig::new(lease_namespace.clone(), program.name()));
         config.shards = args.shards.map(|count| ShardConfig::new(lease_namespace, program.name(), count));
+        let webhooks = webhooks(program, args, client.default_namespace());
         let mut manager = Manager::new(client, config);
         let cluster = manager.handle();
         install(program, &mut manager, &cluster, args);
@@ -142,9 +167,19 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
             install(program, &mut manager, &cluster, args);
         }
         tracing::info!(operator = program.name(), version = env!("CARGO_PKG_VERSION"), "Starting");
-        manager.run(stop_on_signal()?).await?;
+        let (stop, served) = (stop_on_signal()?, CancellationToken::new());
+        let serving = match webhooks {
+            Some(webhooks) => Some(serve(webhooks, &manager, served.clone()).await?),
+            None => None,
+        };
+        let result = manager.run(stop).await;
+        // What the controllers did to the end may have asked for webhooks.
+        served.cancel();
+        if let Some(serving) = serving {
+            serving.ended().await;
+        }
         tracing::info!(operator = program.name(), "Stopped");
-        Ok(())
+        Ok(result?)
     })
 }
 
@@ -165,6 +200,38 @@ fn install(program: &dyn Program, manager: &mut Manager, cluster: &Handle, args:
         cluster.cluster.as_ref().map_or_else(|| "permissions".to_owned(), |name| format!("permissions of {name}"));
     let check = manager.health().check(name, "not checked yet");
     tokio::spawn(permissions::watch(cluster.client.clone(), program.rules(), namespaces, check));
+}
+
+/// The webhooks that are to be served, if any are.
+fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<Webhooks> {
+    let registration = program.registration(args.watch_namespace.clone());
+    let (ip, service) = match args.webhooks {
+        _ if registration.is_empty() => return None,
+        WebhookMode::Off => {
+            tracing::warn!("Webhooks are not served: start with --webhooks=local to serve them from here");
+            return None;
+        }
+        WebhookMode::Cluster => (Ipv4Addr::UNSPECIFIED, Some(manifests::service_name(program.name()))),
+        WebhookMode::Local => (Ipv4Addr::LOCALHOST, None),
+    };
+    let address = match args.webhook_bind_address {
+        Some(bind) => bind.0?,
+        None => SocketAddr::new(IpAddr::V4(ip), WEBHOOK_PORT),
+    };
+    let namespace = args.webhook_namespace.as_deref().unwrap_or(namespace).to_owned();
+    Some(Webhooks { registration, address, service, namespace })
+}
+
+async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -> Result<Serving, ServeError> {
+    let (handle, check) = (manager.handle(), manager.health().check("webhooks", "are not served yet"));
+    let installs = webhooks.service.is_none();
+    let mut serving = webhooks.start(handle.client, handle.clock, check, stop).await?;
+    tracing::info!(address = %serving.address(), "Serving webhooks");
+    if installs {
+        // Caches of kinds that are not there yet would fail at first and begin with a pause.
+        let _ = tokio::time::timeout(WEBHOOKS_WAIT, serving.ready()).await;
+    }
+    Ok(serving)
 }
 
 impl ManifestArgs {
