@@ -19,6 +19,7 @@ mod queue;
 mod reconcile;
 pub mod tap;
 mod watch;
+pub mod webhook;
 
 pub use backoff::Backoff;
 pub use cache::{Cache, Change};

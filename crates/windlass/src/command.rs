@@ -3,16 +3,23 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_runtime::webhook::{ServeError, Serving, Webhooks};
 use windlass_runtime::{LeaderConfig, Manager, ManagerConfig};
 
 use crate::app::Program;
 use crate::connect::Connection;
 use crate::manifests::{self, ManifestOptions};
 use crate::permissions;
+
+/// Where webhooks are, unless it is said.
+const WEBHOOK_PORT: u16 = 9443;
+/// How long the start waits for what is installed with webhooks.
+const WEBHOOKS_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Parser)]
 #[command(about = "A Windlass operator", subcommand_required = true, arg_required_else_help = true)]
@@ -52,6 +59,16 @@ struct RunArgs {
     /// The namespace of the lease; the Pod's own if it is not said
     #[arg(long, value_name = "NAMESPACE")]
     leader_election_namespace: Option<String>,
+    /// Who comes to the webhooks: nobody, the cluster that this operator runs in, or a cluster that reaches this
+    /// machine's loopback address; for the latter all that points to them is put into the cluster, while this runs
+    #[arg(long, value_enum, default_value_t = WebhookMode::Off)]
+    webhooks: WebhookMode,
+    /// Where to listen for webhooks; :9443, or 127.0.0.1:9443 for --webhooks=local, if it is not said
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS")]
+    webhook_bind_address: Option<Bind>,
+    /// The namespace of the Service and the Secret of webhooks; the Pod's own if it is not said
+    #[arg(long, value_name = "NAMESPACE")]
+    webhook_namespace: Option<String>,
     /// How to write the log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -68,6 +85,13 @@ struct ManifestArgs {
     /// Serves the resources of this namespace only, with permissions to match
     #[arg(long, value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WebhookMode {
+    Off,
+    Cluster,
+    Local,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -116,6 +140,7 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
             let namespace = args.leader_election_namespace.clone();
             LeaderConfig::new(namespace.unwrap_or_else(|| client.default_namespace().to_owned()), program.name())
         });
+        let webhooks = webhooks(program, args, client.default_namespace());
         let mut manager = Manager::new(client, config);
         program.install(&mut manager, args.watch_namespace.clone());
 
@@ -123,10 +148,52 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         let namespace = args.watch_namespace.clone();
         tokio::spawn(permissions::watch(manager.handle().client, program.rules(), namespace, check));
         tracing::info!(operator = program.name(), version = env!("CARGO_PKG_VERSION"), "Starting");
-        manager.run(stop_on_signal()?).await?;
+        let (stop, served) = (stop_on_signal()?, CancellationToken::new());
+        let serving = match webhooks {
+            Some(webhooks) => Some(serve(webhooks, &manager, served.clone()).await?),
+            None => None,
+        };
+        let result = manager.run(stop).await;
+        // What the controllers did to the end may have asked for webhooks.
+        served.cancel();
+        if let Some(serving) = serving {
+            serving.ended().await;
+        }
         tracing::info!(operator = program.name(), "Stopped");
-        Ok(())
+        Ok(result?)
     })
+}
+
+/// The webhooks that are to be served, if any are.
+fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<Webhooks> {
+    let registration = program.registration(args.watch_namespace.clone());
+    let (ip, service) = match args.webhooks {
+        _ if registration.is_empty() => return None,
+        WebhookMode::Off => {
+            tracing::warn!("Webhooks are not served: start with --webhooks=local to serve them from here");
+            return None;
+        }
+        WebhookMode::Cluster => (Ipv4Addr::UNSPECIFIED, Some(manifests::service_name(program.name()))),
+        WebhookMode::Local => (Ipv4Addr::LOCALHOST, None),
+    };
+    let address = match args.webhook_bind_address {
+        Some(bind) => bind.0?,
+        None => SocketAddr::new(IpAddr::V4(ip), WEBHOOK_PORT),
+    };
+    let namespace = args.webhook_namespace.as_deref().unwrap_or(namespace).to_owned();
+    Some(Webhooks { registration, address, service, namespace })
+}
+
+async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -> Result<Serving, ServeError> {
+    let (handle, check) = (manager.handle(), manager.health().check("webhooks", "are not served yet"));
+    let installs = webhooks.service.is_none();
+    let mut serving = webhooks.start(handle.client, handle.clock, check, stop).await?;
+    tracing::info!(address = %serving.address(), "Serving webhooks");
+    if installs {
+        // Caches of kinds that are not there yet would fail at first and begin with a pause.
+        let _ = tokio::time::timeout(WEBHOOKS_WAIT, serving.ready()).await;
+    }
+    Ok(serving)
 }
 
 impl ManifestArgs {
