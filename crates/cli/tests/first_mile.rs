@@ -104,6 +104,25 @@ fn drift_is_put_right_and_events_say_so() {
 }
 
 #[test]
+fn the_api_server_asks_the_operator_by_its_service() {
+    let cluster = TestCluster::with_example();
+    cluster.wait_for_pods(3);
+    let patch = r#"--patch={"spec": {"image": "memcached:latest"}}"#;
+    eventually("a warning by the operator", || {
+        let mut command = cluster.kubectl_command();
+        let output = command.args(["patch", "memcached", "sample", "--dry-run=server", "--type=merge", patch]).output();
+        let said = String::from_utf8_lossy(&output.expect("kubectl runs").stderr).into_owned();
+        let warning = "Warning: memcached:latest may become another image: name a version";
+        if said.contains(warning) { Ok(()) } else { Err(said) }
+    });
+    let explained = cluster.kubectl(&["explain", "memcached.spec.size"]);
+    assert!(explained.contains("How many memcached processes to run."), "{explained}");
+    let refusal = cluster.kubectl_command().args(["scale", "memcached/sample", "--replicas=17"]).output();
+    let refusal = String::from_utf8_lossy(&refusal.expect("kubectl runs").stderr).into_owned();
+    assert!(refusal.contains("should be less than or equal to 16"), "{refusal}");
+}
+
+#[test]
 fn the_servers_outlive_their_operator_and_end_with_the_resource() {
     let cluster = TestCluster::with_example();
     let before = processes_of(&cluster.wait_for_pods(3));

@@ -92,6 +92,7 @@ pub fn end_survivors(dir: &Path) -> usize {
     let pods = std::fs::read_dir(dir.join("node").join("pods")).into_iter().flatten().flatten();
     let ended = pods.map(|pod| windlass_node::sandbox::end_below(&pod.path())).sum();
     windlass_node::cgroup::clear(&dir.join("node"));
+    windlass_node::sweep_remains();
     ended
 }
 

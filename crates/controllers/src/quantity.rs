@@ -22,6 +22,11 @@ impl Amount {
         Self(i128::from(units) * NANO)
     }
 
+    /// The amount of so many units of 10⁻⁹.
+    pub(crate) fn from_nanos(nanos: i128) -> Self {
+        Self(nanos)
+    }
+
     /// The amount in units of 10⁻⁹.
     pub(crate) fn nanos(self) -> i128 {
         self.0

@@ -15,6 +15,11 @@ pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// The finalizer that gives an operator the time to clean up.
 pub const FINALIZER: &str = "windlass.dev/finalizer";
 
+/// The annotation that keeps what an object has as `version` and has no place for as the version that it is in now.
+pub fn kept(version: &str) -> String {
+    format!("conversion.windlass.dev/{version}")
+}
+
 /// The condition types that every resource of an operator may have.
 pub mod condition {
     /// The resource is as declared and works.

@@ -4,14 +4,12 @@ use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as api;
-use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use schemars::transform::{AddNullable, Transform, transform_subschemas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::schema::structural;
 use crate::status::Status;
 
 /// A kind of one's own; `#[derive(Resource)]` on the spec implements it.
@@ -56,8 +54,14 @@ pub struct Facts {
     pub columns: &'static [Column],
     /// Where `kubectl scale` reads and writes.
     pub scale: Option<Scale>,
-    /// Rules on the spec.
+    /// Rules on the whole object.
     pub rules: &'static [Rule],
+    /// Fields for `kubectl get --field-selector`.
+    pub selectable: &'static [&'static str],
+    /// What to warn clients with who still use this version; may be empty.
+    pub deprecated: Option<&'static str>,
+    /// Whether clients cannot use this version any more, and it is there only for what was stored.
+    pub is_unserved: bool,
 }
 
 /// A column of `kubectl get`.
@@ -69,6 +73,10 @@ pub struct Column {
     pub path: &'static str,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     pub type_: &'static str,
+    /// Such as `int32` or `password`; may be empty.
+    pub format: &'static str,
+    /// For people; may be empty.
+    pub description: &'static str,
     /// Above zero only with `-o wide`.
     pub priority: i32,
 }
@@ -84,13 +92,39 @@ pub struct Scale {
     pub selector: Option<&'static str>,
 }
 
-/// A rule in the Common Expression Language on the spec.
-#[derive(Clone, Copy, Debug)]
+/// A rule in the Common Expression Language.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rule {
     /// What must hold.
     pub cel: &'static str,
     /// What to say if it does not.
-    pub message: &'static str,
+    pub message: Option<&'static str>,
+    /// An expression for what to say.
+    pub message_expression: Option<&'static str>,
+    /// `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or `FieldValueDuplicate`.
+    pub reason: Option<&'static str>,
+    /// The field that is to blame, below the one with the rule.
+    pub field_path: Option<&'static str>,
+    /// Whether `oldSelf` is an optional, so that the rule holds for new objects, too.
+    pub optional_old_self: bool,
+}
+
+impl Rule {
+    /// The rule in a schema.
+    pub(crate) fn to_value(self) -> Value {
+        let mut rule = Map::from_iter([("rule".to_owned(), self.cel.into())]);
+        let texts = [
+            ("message", self.message),
+            ("messageExpression", self.message_expression),
+            ("reason", self.reason),
+            ("fieldPath", self.field_path),
+        ];
+        rule.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into()))));
+        if self.optional_old_self {
+            rule.insert("optionalOldSelf".into(), true.into());
+        }
+        Value::Object(rule)
+    }
 }
 
 /// The definition of the kind `R`, to be applied before its first object.
@@ -119,7 +153,7 @@ pub fn definition<R: CustomResource>() -> api::CustomResourceDefinition {
 fn version<R: CustomResource>(facts: &Facts) -> api::CustomResourceDefinitionVersion {
     api::CustomResourceDefinitionVersion {
         name: facts.version.into(),
-        served: true,
+        served: !facts.is_unserved,
         storage: true,
         schema: Some(api::CustomResourceValidation { open_api_v3_schema: Some(schema::<R>(facts)) }),
         subresources: Some(api::CustomResourceSubresources {
@@ -131,71 +165,54 @@ fn version<R: CustomResource>(facts: &Facts) -> api::CustomResourceDefinitionVer
             }),
         }),
         additional_printer_columns: Some(columns(facts.columns)),
-        ..api::CustomResourceDefinitionVersion::default()
+        selectable_fields: selectable(facts.selectable),
+        deprecated: facts.deprecated.map(|_| true),
+        deprecation_warning: facts.deprecated.and_then(some_text),
     }
 }
 
 fn columns(own: &[Column]) -> Vec<api::CustomResourceColumnDefinition> {
-    let age = Column { name: "Age", path: ".metadata.creationTimestamp", type_: "date", priority: 0 };
+    let age = Column {
+        name: "Age",
+        path: ".metadata.creationTimestamp",
+        type_: "date",
+        format: "",
+        description: "",
+        priority: 0,
+    };
     let definition = |column: &Column| api::CustomResourceColumnDefinition {
         name: column.name.into(),
         json_path: column.path.into(),
         type_: column.type_.into(),
+        format: some_text(column.format),
+        description: some_text(column.description),
         priority: (column.priority != 0).then_some(column.priority),
-        ..api::CustomResourceColumnDefinition::default()
     };
     own.iter().chain([&age]).map(definition).collect()
 }
 
+fn selectable(paths: &[&str]) -> Option<Vec<api::SelectableField>> {
+    let field = |path: &&str| api::SelectableField { json_path: (*path).to_owned() };
+    (!paths.is_empty()).then(|| paths.iter().map(field).collect())
+}
+
 fn schema<R: CustomResource>(facts: &Facts) -> api::JSONSchemaProps {
-    let mut spec = part::<R::Spec>();
+    let mut spec = structural::<R::Spec>();
     spec["description"] = "What is wanted.".into();
-    if !facts.rules.is_empty() {
-        let rules = facts.rules.iter().map(|rule| json!({"rule": rule.cel, "message": rule.message})).collect();
-        spec["x-kubernetes-validations"] = Value::Array(rules);
-    }
-    let schema = json!({
+    let mut schema = json!({
         "type": "object",
         "description": facts.description,
         "required": ["spec"],
-        "properties": {"spec": spec, "status": part::<Status<R::Status>>()},
+        "properties": {"spec": spec, "status": structural::<Status<R::Status>>()},
     });
+    if !facts.rules.is_empty() {
+        schema["x-kubernetes-validations"] = facts.rules.iter().map(|rule| rule.to_value()).collect();
+    }
     serde_json::from_value(schema).expect("a structural schema of a Rust type is one of the API")
 }
 
-/// The structural schema of a type, nothing referred to.
-fn part<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::openapi3()
-        .with(|settings| {
-            settings.inline_subschemas = true;
-            settings.meta_schema = None;
-        })
-        .with_transform(AddNullable::default())
-        .with_transform(StructuralSchemaRewriter)
-        .with_transform(OptionalEnum)
-        .with_transform(OptionalIntOrString)
-        .with_transform(KnownFormats);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    schema.remove("title");
-    schema.to_value()
-}
-
-/// Replaces the formats of unsigned numbers, which the API does not know, by signed ones that hold them.
-#[derive(Clone, Debug)]
-struct KnownFormats;
-
-impl Transform for KnownFormats {
-    fn transform(&mut self, schema: &mut schemars::Schema) {
-        let known = match schema.get("format").and_then(Value::as_str) {
-            Some("uint8" | "uint16" | "int8" | "int16") => Some("int32"),
-            Some("uint32" | "uint64" | "uint" | "int") => Some("int64"),
-            _ => None,
-        };
-        if let Some(known) = known {
-            schema.insert("format".into(), known.into());
-        }
-        transform_subschemas(self, schema);
-    }
+fn some_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn some_words(words: &[&str]) -> Option<Vec<String>> {

@@ -31,6 +31,13 @@ pub struct Status<S> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoStatus {}
 
+impl<S> Status<S> {
+    /// The same status with what another version of the kind reports.
+    pub fn map<T>(self, own: impl FnOnce(S) -> T) -> Status<T> {
+        Status { observed_generation: self.observed_generation, conditions: self.conditions, own: own(self.own) }
+    }
+}
+
 impl<S> Deref for Status<S> {
     type Target = S;
 

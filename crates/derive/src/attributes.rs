@@ -3,10 +3,13 @@
 use proc_macro2::Span;
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
-use syn::{DeriveInput, Error, Expr, Ident, Lit, LitInt, LitStr, Meta, Result, Token, Type, parenthesized};
+use syn::{DeriveInput, Error, Expr, Ident, Lit, LitStr, Meta, Result, Token, Type, parenthesized};
+
+use crate::column::Column;
+use crate::rule::Rule;
 
 const KNOWN: &str = "group, version, kind, status, namespaced, cluster, plural, singular, short, category, scale(…), \
-                     column(…), cel(…)";
+                     column(…), selectable, deprecated, unserved, cel(…)";
 
 /// All attributes of one derive.
 pub(crate) struct Attributes {
@@ -22,6 +25,9 @@ pub(crate) struct Attributes {
     pub(crate) scale: Option<Scale>,
     pub(crate) columns: Vec<Column>,
     pub(crate) rules: Vec<Rule>,
+    pub(crate) selectable: Vec<LitStr>,
+    pub(crate) deprecated: Option<String>,
+    pub(crate) is_unserved: bool,
     pub(crate) description: String,
 }
 
@@ -39,6 +45,9 @@ struct Partial {
     scale: Option<Scale>,
     columns: Vec<Column>,
     rules: Vec<Rule>,
+    selectable: Vec<LitStr>,
+    deprecated: Option<String>,
+    is_unserved: bool,
 }
 
 /// `scale(spec, status[, selector])`
@@ -46,20 +55,6 @@ pub(crate) struct Scale {
     pub(crate) spec: LitStr,
     pub(crate) status: LitStr,
     pub(crate) selector: Option<LitStr>,
-}
-
-/// `column(name, path = …, type = …)` or `column(name, condition = …)`
-pub(crate) struct Column {
-    pub(crate) name: LitStr,
-    pub(crate) path: String,
-    pub(crate) type_: String,
-    pub(crate) priority: i32,
-}
-
-/// `cel(rule, message = …)`
-pub(crate) struct Rule {
-    pub(crate) cel: LitStr,
-    pub(crate) message: LitStr,
 }
 
 impl Attributes {
@@ -95,6 +90,9 @@ impl Attributes {
             scale: partial.scale,
             columns: partial.columns,
             rules: partial.rules,
+            selectable: partial.selectable,
+            deprecated: partial.deprecated,
+            is_unserved: partial.is_unserved,
             description: description(input),
         })
     }
@@ -116,6 +114,10 @@ impl Partial {
             "namespaced" => self.is_cluster_scoped = false,
             "scale" => self.scale = Some(in_parentheses(meta.input)?),
             "column" => self.columns.push(in_parentheses(meta.input)?),
+            "selectable" => self.selectable.push(json_path(meta.value()?)?),
+            "deprecated" if meta.input.peek(Token![=]) => self.deprecated = Some(text()?.value()),
+            "deprecated" => self.deprecated = Some(String::new()),
+            "unserved" => self.is_unserved = true,
             "cel" => self.rules.push(in_parentheses(meta.input)?),
             _ => return Err(meta.error(format!("unknown attribute; known are {KNOWN}"))),
         }
@@ -123,7 +125,8 @@ impl Partial {
     }
 }
 
-fn in_parentheses<T: Parse>(input: ParseStream) -> Result<T> {
+/// What stands in parentheses, and nothing more.
+pub(crate) fn in_parentheses<T: Parse>(input: ParseStream) -> Result<T> {
     let content;
     parenthesized!(content in input);
     let parsed = content.parse()?;
@@ -143,61 +146,13 @@ impl Parse for Scale {
     }
 }
 
-impl Parse for Column {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let name: LitStr = input.parse()?;
-        let mut column = Self { name, path: String::new(), type_: "string".into(), priority: 0 };
-        while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
-            if input.parse::<Option<Token![type]>>()?.is_some() {
-                input.parse::<Token![=]>()?;
-                column.type_ = column_type(&input.parse()?)?;
-                continue;
-            }
-            let key: Ident = input.parse()?;
-            input.parse::<Token![=]>()?;
-            match key.to_string().as_str() {
-                "path" => column.path = json_path(input)?.value(),
-                "condition" => {
-                    let condition: LitStr = input.parse()?;
-                    column.path = format!(".status.conditions[?(@.type==\"{}\")].status", condition.value());
-                }
-                "priority" => column.priority = input.parse::<LitInt>()?.base10_parse()?,
-                _ => return Err(Error::new(key.span(), "a column has path, type, condition and priority")),
-            }
-        }
-        if column.path.is_empty() {
-            return Err(Error::new(column.name.span(), "say where the value is: path = \".spec.size\""));
-        }
-        Ok(column)
-    }
-}
-
-impl Parse for Rule {
-    fn parse(input: ParseStream) -> Result<Self> {
-        let cel: LitStr = input.parse()?;
-        input.parse::<Token![,]>()?;
-        let key: Ident = input.parse()?;
-        if key != "message" {
-            return Err(Error::new(key.span(), "say what to tell people: cel(\"self.a < self.b\", message = \"…\")"));
-        }
-        input.parse::<Token![=]>()?;
-        Ok(Self { cel, message: input.parse()? })
-    }
-}
-
-fn json_path(input: ParseStream) -> Result<LitStr> {
+/// A path to a field, in the manner of `kubectl get -o jsonpath`.
+pub(crate) fn json_path(input: ParseStream) -> Result<LitStr> {
     let path: LitStr = input.parse()?;
     if path.value().starts_with('.') {
         Ok(path)
     } else {
         Err(Error::new(path.span(), "a path begins with a dot: \".spec.size\""))
-    }
-}
-
-fn column_type(type_: &LitStr) -> Result<String> {
-    match type_.value().as_str() {
-        "string" | "integer" | "number" | "boolean" | "date" => Ok(type_.value()),
-        _ => Err(Error::new(type_.span(), "a column is of type string, integer, number, boolean or date")),
     }
 }
 
@@ -285,7 +240,12 @@ mod tests {
             (format!(r#"{base}, scale("spec.size", ".status.n")"#), "begins with a dot"),
             (format!(r#"{base}, column("Size")"#), "say where the value is"),
             (format!(r#"{base}, column("Size", path = ".spec.size", type = "int")"#), "of type string"),
-            (format!(r#"{base}, cel("self.a")"#), "expected `,`"),
+            (format!(r#"{base}, column("Size", path = ".spec.size", width = "9")"#), "a column has"),
+            (format!(r#"{base}, cel("self.a")"#), "say what to tell people"),
+            (format!(r#"{base}, cel("self.a", message = "m", reason = "Bad")"#), "a reason is one of"),
+            (format!(r#"{base}, cel("self.a", message = "m", field_path = "a")"#), "begins with a dot"),
+            (format!(r#"{base}, cel("self.a", massage = "m")"#), "a rule has"),
+            (format!(r#"{base}, selectable = "spec.mode""#), "begins with a dot"),
         ];
         for (attributes, expected) in rows {
             let complaint = complaint(&attributes);

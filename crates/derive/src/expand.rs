@@ -5,6 +5,8 @@ use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Result};
 
 use crate::attributes::{Attributes, literal};
+use crate::column::Column;
+use crate::rule::Rule;
 
 /// The kind for a spec type.
 pub(crate) fn resource(input: &DeriveInput) -> Result<TokenStream> {
@@ -149,14 +151,11 @@ fn custom_resource(input: &DeriveInput, attributes: &Attributes) -> TokenStream 
         (&attributes.group, &attributes.version, &attributes.kind, &attributes.description);
     let (plural, singular) = (&attributes.plural, &attributes.singular);
     let (short_names, categories) = (&attributes.short_names, &attributes.categories);
-    let columns = attributes.columns.iter().map(|column| {
-        let (name, path, type_, priority) = (&column.name, &column.path, &column.type_, column.priority);
-        quote!(::windlass::Column { name: #name, path: #path, type_: #type_, priority: #priority })
-    });
-    let rules = attributes.rules.iter().map(|rule| {
-        let (cel, message) = (&rule.cel, &rule.message);
-        quote!(::windlass::Rule { cel: #cel, message: #message })
-    });
+    let columns = attributes.columns.iter().map(Column::tokens);
+    let rules = attributes.rules.iter().map(Rule::tokens);
+    let selectable = &attributes.selectable;
+    let is_unserved = attributes.is_unserved;
+    let deprecated = option(attributes.deprecated.as_ref().map(|warning| quote!(#warning)));
     let scale = option(attributes.scale.as_ref().map(|scale| {
         let (spec, status, selector) =
             (&scale.spec, &scale.status, option(scale.selector.as_ref().map(|s| quote!(#s))));
@@ -180,6 +179,9 @@ fn custom_resource(input: &DeriveInput, attributes: &Attributes) -> TokenStream 
                     columns: &[#(#columns),*],
                     scale: #scale,
                     rules: &[#(#rules),*],
+                    selectable: &[#(#selectable),*],
+                    deprecated: #deprecated,
+                    is_unserved: #is_unserved,
                 }
             }
 

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use call::Call;
 use control_plane::{ControlPlane, Programs};
 use report::Report;
-use story::Kind;
+use story::{Kind, Theme};
 use teller::{Pair, remember, tell};
 
 const KINDS: &str = include_str!("kinds.yaml");
@@ -51,6 +51,9 @@ struct Options {
     /// Only this resource, such as `deployments`.
     #[arg(long)]
     only: Option<String>,
+    /// Only stories about Pods and templates of them.
+    #[arg(long)]
+    pods: bool,
     /// Print every request.
     #[arg(long)]
     trace: bool,
@@ -80,7 +83,9 @@ async fn main() -> Result<()> {
 
 async fn compare_all(options: &Options) -> Result<Report> {
     let kinds: Vec<Kind> = serde_saphyr::from_str(KINDS).context("kinds.yaml")?;
-    let chosen = |kind: &Kind| options.only.as_deref().is_none_or(|only| kind.resource() == only);
+    let chosen = |kind: &Kind| {
+        options.only.as_deref().is_none_or(|only| kind.resource() == only) && (!options.pods || kind.has_pods())
+    };
     let kinds: Vec<Kind> = kinds.into_iter().filter(chosen).collect();
     if kinds.is_empty() {
         bail!("no such resource: look in crates/differential/src/kinds.yaml");
@@ -97,7 +102,9 @@ async fn compare_all(options: &Options) -> Result<Report> {
         let mut story = seed;
         while report.requests - before < options.requests {
             let kind = &kinds[usize::try_from(story % kinds.len() as u64)?];
-            tell(&pair, kind, story, &mut report).await;
+            if !options.pods || Theme::of(story) == Theme::Pods {
+                tell(&pair, kind, story, &mut report).await;
+            }
             story += 1;
         }
         let (requests, different) = (report.requests - before, report.differences() - different);

@@ -8,6 +8,42 @@ use serde_json::{Map, Value, json};
 /// How deep a change may go; deeper than any kind.
 const DEPTH_MAX: usize = 12;
 
+/// Words that mean something somewhere in a Pod.
+const POD_WORDS: [&str; 32] = [
+    "",
+    " a",
+    "..",
+    "../up",
+    "..up",
+    "/absolute",
+    "a/../b",
+    "a/b",
+    "a_b",
+    "A=B",
+    "a.b",
+    "a-",
+    "1",
+    "-1",
+    "1500m",
+    "2Gi",
+    "None",
+    "Always",
+    "OnFailure",
+    "Never",
+    "Localhost",
+    "Unconfined",
+    "Bidirectional",
+    "Enabled",
+    "Exists",
+    "In",
+    "Gt",
+    "metadata.name",
+    "status.phase",
+    "limits.memory",
+    "10.0.0.256",
+    "one",
+];
+
 /// A path into a document: names and positions, as in a JSON pointer.
 pub(super) type Path = Vec<String>;
 
@@ -20,6 +56,37 @@ pub(super) fn mutate(document: &mut Value, random: &mut StdRng) {
         Some(Value::Object(map)) => change_field(map, last, random),
         Some(Value::Array(list)) => change_item(list, last.parse().unwrap_or(0), random),
         _ => {}
+    }
+}
+
+/// Makes one random change at any place of the document, deep ones as often as others.
+pub(super) fn break_inside(document: &mut Value, random: &mut StdRng) {
+    let mut paths = Vec::new();
+    collect(document, &mut Path::new(), &mut paths);
+    let Some((last, parents)) = paths.choose(random).and_then(|path| path.split_last()) else { return };
+    let parent = parents.iter().try_fold(&mut *document, |value, step| enter(value, step));
+    let words = |random: &mut StdRng| json!(POD_WORDS.choose(random));
+    match parent {
+        Some(Value::Object(map)) if random.random_bool(0.3) => drop(map.insert(last.clone(), words(random))),
+        Some(Value::Object(map)) => change_field(map, last, random),
+        Some(Value::Array(list)) => change_item(list, last.parse().unwrap_or(0), random),
+        _ => {}
+    }
+}
+
+/// All places of the document but its root.
+fn collect(value: &Value, path: &mut Path, paths: &mut Vec<Path>) {
+    let names: Vec<String> = match value {
+        Value::Object(map) => map.keys().cloned().collect(),
+        Value::Array(list) => (0..list.len()).map(|index| index.to_string()).collect(),
+        _ => return,
+    };
+    for name in names {
+        let inner = step(value, &name).unwrap_or(&Value::Null);
+        path.push(name);
+        paths.push(path.clone());
+        collect(inner, path, paths);
+        path.pop();
     }
 }
 

@@ -50,14 +50,17 @@ pub enum ValueType {
     Map,
     /// A list.
     List,
+    /// Anything but a map or a list.
+    Scalar,
 }
 
 impl ValueType {
     /// The type that a schema means with the word of its `type` and its `format`. Text in a format, such as a time, may
-    /// be written in other ways and is not held to be text.
+    /// be written in other ways and is not held to be text, but to be one value.
     pub fn of_schema(word: &str, format: Option<&str>) -> Option<Self> {
         match (word, format.unwrap_or_default()) {
             ("string", "" | "byte") => Some(Self::String),
+            ("string", _) => Some(Self::Scalar),
             ("integer" | "number", "int-or-string") => None,
             ("integer" | "number", _) => Some(Self::Number),
             ("boolean", _) => Some(Self::Boolean),
@@ -71,9 +74,9 @@ impl ValueType {
     pub fn fits(self, value: &Value) -> bool {
         match value {
             Value::Null => true,
-            Value::String(_) => self == Self::String,
-            Value::Number(_) => self == Self::Number,
-            Value::Bool(_) => self == Self::Boolean,
+            Value::String(_) => matches!(self, Self::String | Self::Scalar),
+            Value::Number(_) => matches!(self, Self::Number | Self::Scalar),
+            Value::Bool(_) => matches!(self, Self::Boolean | Self::Scalar),
             Value::Object(_) => self == Self::Map,
             Value::Array(_) => self == Self::List,
         }
@@ -88,6 +91,7 @@ impl fmt::Display for ValueType {
             Self::Boolean => "boolean",
             Self::Map => "map",
             Self::List => "list",
+            Self::Scalar => "any scalar",
         })
     }
 }

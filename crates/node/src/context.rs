@@ -15,8 +15,9 @@ use crate::log::Logs;
 use crate::names::NameServer;
 use crate::pod::LiveContainers;
 use crate::proxy::{Directory, Leaving};
+use crate::remains;
+use crate::room::Room;
 use crate::sandbox::{Capabilities, Launcher};
-use crate::volume;
 
 /// What every part of the node shares.
 pub(crate) struct Context {
@@ -32,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) live: LiveContainers,
     pub(crate) addresses: AddressPool,
     pub(crate) directory: Directory,
+    /// What Pods were promised of the node.
+    pub(crate) room: Room,
     pub(crate) leaving: Leaving,
     /// Set before the first Pod is looked at; empty if there is none.
     pub(crate) name_server: OnceLock<NameServer>,
@@ -45,7 +48,7 @@ impl Context {
 
     /// The directory of those volumes of a Pod that are in memory.
     pub(crate) fn memory_directory(&self, uid: &str) -> PathBuf {
-        volume::memory(&self.config.dir).join(uid)
+        remains::folder(&self.config.dir).join(uid)
     }
 
     /// How containers are held to their limits, for people.

@@ -139,7 +139,8 @@ fn new_event(host: &str, entry: &Entry, namespace: &str, now: Time) -> Event {
     let (api_version, kind, object_namespace, name) = entry.about.clone();
     Event {
         metadata: ObjectMeta {
-            name: Some(format!("{name}.{:016x}", rand::random::<u64>())),
+            // In the order of their names, which is how they are listed, events tell a story.
+            name: Some(format!("{name}.{:016x}", Timestamp::now().as_nanosecond())),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },

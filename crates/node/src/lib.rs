@@ -21,6 +21,8 @@ mod pods;
 mod proxy;
 mod quantity;
 mod registration;
+mod remains;
+mod room;
 pub mod sandbox;
 mod serve;
 mod stats;
@@ -33,5 +35,6 @@ mod volume;
 
 pub use config::{AddressRange, NodeConfig};
 pub use node::{Node, NodeError};
+pub use remains::sweep as sweep_remains;
 pub use sandbox::{Capabilities, sandbox_entry};
 pub use serve::Body;

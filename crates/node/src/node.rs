@@ -3,7 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::{Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::Pod;
@@ -25,12 +25,13 @@ use crate::pod::{Live, LiveContainers};
 use crate::pods::Pods;
 use crate::proxy::{self, Directory, Leaving};
 use crate::registration;
+use crate::remains::{self, Claim};
+use crate::room::Room;
 use crate::sandbox::{self, Capabilities, Launcher};
 use crate::serve::{self, Body};
 use crate::stats::Stats;
 use crate::stream::{self, Destination, Door};
 use crate::tree;
-use crate::volume;
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,8 @@ pub struct Node {
     pods: Pods,
     door: Door,
     stats: Arc<Stats>,
+    /// What it has outside of its directory.
+    claim: Mutex<Option<Claim>>,
 }
 
 impl Node {
@@ -68,7 +71,15 @@ impl Node {
         let config = NodeConfig { dir, ..config };
         let launcher = Launcher::default();
         let capabilities = launcher.probe(&config.dir).await.map_err(NodeError::Probe)?;
+        remains::sweep();
+        // Without it everything works; only what a killed node left would stay longer.
+        let claim = Claim::make(&config.dir).map_err(|error| tracing::warn!(%error, "no folder in memory")).ok();
         let cgroups = if config.cgroups { Cgroups::begin(&config.dir) } else { Err(Unavailable::Unwanted) };
+        if let (Some(claim), Ok(cgroups)) = (&claim, &cgroups)
+            && let Err(error) = claim.note(&cgroups.places())
+        {
+            tracing::warn!(%error, "where the control groups are was not noted");
+        }
         let context = Context {
             capabilities,
             launcher,
@@ -80,12 +91,14 @@ impl Node {
             live: LiveContainers::default(),
             addresses: AddressPool::new(config.pod_range),
             directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            room: Room::new(registration::capacity()),
             leaving: Leaving::default(),
             name_server: OnceLock::new(),
             config,
         };
         let context = Arc::new(context);
-        Ok(Self { pods: Pods::new(Arc::clone(&context)), context, door: Door::default(), stats: Arc::default() })
+        let (pods, claim) = (Pods::new(Arc::clone(&context)), Mutex::new(claim));
+        Ok(Self { pods, context, door: Door::default(), stats: Arc::default(), claim })
     }
 
     /// What the kernel lets this node do.
@@ -122,7 +135,12 @@ impl Node {
             self.pods.run(stop),
         );
         let ending = Arc::clone(context);
-        let _ = tokio::task::spawn_blocking(move || ending.cgroups.as_ref().map(Cgroups::end).ok()).await;
+        let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let end = move || {
+            let _ = ending.cgroups.as_ref().map(Cgroups::end);
+            claim.map(Claim::release)
+        };
+        let _ = tokio::task::spawn_blocking(end).await;
         Ok(())
     }
 
@@ -191,7 +209,8 @@ impl Node {
 /// Removes what Pods left that are no more.
 pub(crate) fn sweep(context: &Context, is_alive: &dyn Fn(&str) -> bool) {
     let pods = std::fs::read_dir(context.config.dir.join("pods")).into_iter().flatten().flatten();
-    let memory = std::fs::read_dir(volume::memory(&context.config.dir)).into_iter().flatten().flatten();
+    let memory = std::fs::read_dir(remains::folder(&context.config.dir)).into_iter().flatten().flatten();
+    let memory = memory.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
     let logs = context.logs.pods().into_iter();
     for path in pods.chain(memory).map(|entry| entry.path()).chain(logs) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -17,6 +17,7 @@ use windlass_schema::kubelet::architecture;
 
 use crate::config::NodeConfig;
 use crate::context::Context;
+use crate::room::Demand;
 use crate::sandbox::Capabilities;
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -170,13 +171,18 @@ fn conditions(capabilities: Capabilities, before: &[NodeCondition]) -> Vec<NodeC
     table.into_iter().map(condition).collect()
 }
 
-fn resources(pods_max: u32) -> BTreeMap<String, Quantity> {
+/// What the machine has for Pods.
+pub(crate) fn capacity() -> Demand {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let system = rustix::system::sysinfo();
-    let memory = system.totalram as u64 * u64::from(system.mem_unit);
+    Demand { cpu: cpus as u64 * 1000, memory: system.totalram as u64 * u64::from(system.mem_unit) }
+}
+
+fn resources(pods_max: u32) -> BTreeMap<String, Quantity> {
+    let capacity = capacity();
     let entries = [
-        ("cpu", cpus.to_string()),
-        ("memory", format!("{}Ki", memory / 1024)),
+        ("cpu", (capacity.cpu / 1000).to_string()),
+        ("memory", format!("{}Ki", capacity.memory / 1024)),
         ("pods", pods_max.to_string()),
         ("ephemeral-storage", "100Gi".to_owned()),
     ];

@@ -168,7 +168,8 @@ impl Book {
         let object_name = report.regarding.name.clone().unwrap_or_default();
         CoreEvent {
             metadata: ObjectMeta {
-                name: Some(format!("{object_name}.{:016x}", rand::random::<u64>())),
+                // In the order of their names, which is how they are listed, events tell a story.
+                name: Some(format!("{object_name}.{:016x}", Timestamp::now().as_nanosecond())),
                 namespace: Some(namespace),
                 ..ObjectMeta::default()
             },

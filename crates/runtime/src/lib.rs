@@ -25,6 +25,7 @@ mod reconcile;
 mod shards;
 pub mod tap;
 mod watch;
+pub mod webhook;
 
 pub use futures::Stream;
 pub use http;

@@ -36,6 +36,12 @@ const QUALIFIED_RULE: &str =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const VALUE_FORMAT: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const UNDERSCORED_FORMAT: &str = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+const UNDERSCORED_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
+const HEADER_FORMAT: &str = "[-A-Za-z0-9]+";
+const HEADER_RULE: &str = "a valid HTTP header must consist of alphanumeric characters or '-'";
+const VARIABLE_RULE: &str =
+    "a valid environment variable name must consist only of printable ASCII characters other than '='";
 const CONFIG_KEY_FORMAT: &str = "[-._a-zA-Z0-9]+";
 const CONFIG_KEY_RULE: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
 
@@ -158,7 +164,7 @@ pub fn config_key(text: &str) -> Vec<String> {
 pub fn port_name(text: &str) -> Vec<String> {
     let mut errors = too_long(text, PORT_NAME_BYTES_MAX);
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
-    if !text.chars().all(is_plain) {
+    if text.is_empty() || !text.chars().all(is_plain) {
         errors.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
     }
     if !text.contains(|character: char| character.is_ascii_lowercase()) {
@@ -171,6 +177,31 @@ pub fn port_name(text: &str) -> Vec<String> {
         errors.push("must not begin or end with a hyphen".to_owned());
     }
     errors
+}
+
+/// What is wrong with `text` as a domain that is searched: underscores are fine.
+pub fn subdomain_with_underscore(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, SUBDOMAIN_BYTES_MAX);
+    let has_form = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        !part.starts_with('_') && !part.ends_with('_') && has_label_form(&part.replace('_', "-"))
+    };
+    if !text.split('.').all(has_form) {
+        errors.push(rule(UNDERSCORED_RULE, UNDERSCORED_FORMAT, &["example.com"]));
+    }
+    errors
+}
+
+/// What is wrong with `text` as the name of a header.
+pub fn header(text: &str) -> Vec<String> {
+    let is_fine = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if is_fine { Vec::new() } else { vec![rule(HEADER_RULE, HEADER_FORMAT, &["X-Header-Name"])] }
+}
+
+/// What is wrong with `text` as the name of an environment variable.
+pub fn variable(text: &str) -> Vec<String> {
+    let is_fine = text.bytes().all(|byte| (byte.is_ascii_graphic() || byte == b' ') && byte != b'=');
+    if is_fine { Vec::new() } else { vec![VARIABLE_RULE.to_owned()] }
 }
 
 fn has_label_form(text: &str) -> bool {

@@ -8,8 +8,10 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde_json::Value;
-use windlass_core::{CustomResource, Operator};
+use windlass_core::admission::{Hook, Request, Verdict};
+use windlass_core::{Chain, CustomResource, Operator, Versions};
 use windlass_runtime::engine::{Cleanup, Declaration};
+use windlass_runtime::webhook::{Reach, Registration};
 use windlass_runtime::{Bytes, Change, Handle, Manager, Namespaces, Object, ObjectKey, Stream, http};
 
 use crate::manifests::{self, ManifestOptions};
@@ -18,7 +20,14 @@ use crate::{command, rbac};
 /// Makes a program of an operator: declare its kinds, then call [`App::main`].
 pub fn operator<O: Operator>(operator: O) -> App<O> {
     let name = format!("{}-operator", O::Resource::facts().singular);
-    App { name, declaration: Declaration::new(operator), extensions: Vec::new(), rules: Vec::new() }
+    App {
+        name,
+        declaration: Declaration::new(operator),
+        chain: Chain::only::<O::Resource>(),
+        hooks: Vec::new(),
+        extensions: Vec::new(),
+        rules: Vec::new(),
+    }
 }
 
 type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
@@ -28,6 +37,8 @@ type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
 pub struct App<O: Operator> {
     name: String,
     declaration: Declaration<O>,
+    chain: Chain,
+    hooks: Vec<Hook>,
     extensions: Vec<Extension>,
     rules: Vec<PolicyRule>,
 }
@@ -38,6 +49,8 @@ pub trait Program: Send + Sync {
     fn name(&self) -> &str;
     /// The definitions of its kinds.
     fn crds(&self) -> Vec<CustomResourceDefinition>;
+    /// What the API server must know of its webhooks and versions, for resources of one namespace or of all.
+    fn registration(&self, namespace: Option<String>) -> Registration;
     /// What it must be allowed, and no more.
     fn rules(&self) -> Vec<PolicyRule>;
     /// All that a cluster needs to run it, in the order in which to apply it.
@@ -144,6 +157,49 @@ impl<O: Operator> App<O> {
         self
     }
 
+    /// The kind has several versions: clients may use each, and the operator's is one of them.
+    ///
+    /// # Panics
+    /// If it is none of them.
+    pub fn versions<Newest: CustomResource>(mut self, versions: &Versions<Newest>) -> Self {
+        let own = O::Resource::facts();
+        let is_of = versions.chain().is_of(own.kind, &format!("{}/{}", own.group, own.version));
+        assert!(is_of, "{} {} is none of the versions", own.kind, own.version);
+        self.chain = versions.chain().clone();
+        self
+    }
+
+    /// `fill` enters what new and changed resources do not say, before they are checked and stored.
+    pub fn defaulting(self, fill: impl Fn(&mut O::Resource, &Request<O::Resource>) + Send + Sync + 'static) -> Self {
+        self.webhook(Hook::default(fill))
+    }
+
+    /// `judge` may refuse new and changed resources, and warn of them.
+    pub fn validating(
+        self,
+        judge: impl Fn(&O::Resource, &Request<O::Resource>) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        self.webhook(Hook::validate(judge))
+    }
+
+    /// `judge` may refuse the deletion of resources.
+    pub fn validating_deletion(
+        self,
+        judge: impl Fn(&O::Resource, &Request<O::Resource>) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        self.webhook(Hook::validate_deletion(judge))
+    }
+
+    /// A webhook for objects of any kind, with options: see [`Hook`]. There is one of each sort for a kind.
+    ///
+    /// # Panics
+    /// If there is one of this sort for the kind already.
+    pub fn webhook(mut self, hook: Hook) -> Self {
+        assert!(self.hooks.iter().all(|known| known.path() != hook.path()), "there are two webhooks {}", hook.path());
+        self.hooks.push(hook);
+        self
+    }
+
     /// How many resources are worked on at the same time.
     pub fn workers(mut self, workers: usize) -> Self {
         self.declaration = self.declaration.workers(workers);
@@ -176,11 +232,18 @@ impl<O: Operator> Program for App<O> {
     }
 
     fn crds(&self) -> Vec<CustomResourceDefinition> {
-        vec![self.declaration.definition()]
+        let options = ManifestOptions::of(self);
+        let reach = Reach::Service { namespace: options.namespace, name: manifests::service_name(&self.name) };
+        self.registration(None).definitions(&reach, None)
+    }
+
+    fn registration(&self, namespace: Option<String>) -> Registration {
+        let namespace = namespace.filter(|_| self.declaration.is_namespaced());
+        Registration { name: self.name.clone(), hooks: self.hooks.clone(), chains: vec![self.chain.clone()], namespace }
     }
 
     fn rules(&self) -> Vec<PolicyRule> {
-        rbac::rules(&self.declaration, &self.rules)
+        rbac::rules(&self.declaration, &self.chain, &self.rules)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {

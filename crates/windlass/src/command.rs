@@ -3,17 +3,24 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use kube::core::{Expression, Selector};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_runtime::webhook::{ServeError, Serving, Webhooks};
 use windlass_runtime::{Handle, LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
 
 use crate::app::Program;
 use crate::connect::Connection;
 use crate::manifests::{self, ManifestOptions};
 use crate::permissions;
+
+/// Where webhooks are, unless it is said.
+const WEBHOOK_PORT: u16 = 9443;
+/// How long the start waits for what is installed with webhooks.
+const WEBHOOKS_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Parser)]
 #[command(about = "A Windlass operator", subcommand_required = true, arg_required_else_help = true)]
@@ -65,6 +72,16 @@ struct RunArgs {
     /// The namespace of the lease; the Pod's own if it is not said
     #[arg(long, value_name = "NAMESPACE")]
     leader_election_namespace: Option<String>,
+    /// Who comes to the webhooks: nobody, the cluster that this operator runs in, or a cluster that reaches this
+    /// machine's loopback address; for the latter all that points to them is put into the cluster, while this runs
+    #[arg(long, value_enum, default_value_t = WebhookMode::Off)]
+    webhooks: WebhookMode,
+    /// Where to listen for webhooks; :9443, or 127.0.0.1:9443 for --webhooks=local, if it is not said
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS")]
+    webhook_bind_address: Option<Bind>,
+    /// The namespace of the Service and the Secret of webhooks; the Pod's own if it is not said
+    #[arg(long, value_name = "NAMESPACE")]
+    webhook_namespace: Option<String>,
     /// How to write the log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -81,6 +98,13 @@ struct ManifestArgs {
     /// Serves the resources of this namespace only, with permissions to match
     #[arg(long, value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WebhookMode {
+    Off,
+    Cluster,
+    Local,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -127,9 +151,10 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         config.probes = args.health_probe_bind_address.0;
         config.events = args.events_bind_address.0;
         let own_namespace = client.default_namespace().to_owned();
-        let lease_namespace = args.leader_election_namespace.clone().unwrap_or(own_namespace);
+        let lease_namespace = args.leader_election_namespace.clone().unwrap_or_else(|| own_namespace.clone());
         config.leader = args.leader_elect.then(|| LeaderConfig::new(lease_namespace.clone(), program.name()));
         config.shards = args.shards.map(|count| ShardConfig::new(lease_namespace, program.name(), count));
+        let webhooks = webhooks(program, args, &own_namespace);
         let mut manager = Manager::new(client, config);
         let cluster = manager.handle();
         install(program, &mut manager, &cluster, args);
@@ -138,9 +163,19 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
             install(program, &mut manager, &cluster, args);
         }
         tracing::info!(operator = program.name(), version = env!("CARGO_PKG_VERSION"), "Starting");
-        manager.run(stop_on_signal()?).await?;
+        let (stop, served) = (stop_on_signal()?, CancellationToken::new());
+        let serving = match webhooks {
+            Some(webhooks) => Some(serve(webhooks, &manager, served.clone()).await?),
+            None => None,
+        };
+        let result = manager.run(stop).await;
+        // What the controllers did to the end may have asked for webhooks.
+        served.cancel();
+        if let Some(serving) = serving {
+            serving.ended().await;
+        }
         tracing::info!(operator = program.name(), "Stopped");
-        Ok(())
+        Ok(result?)
     })
 }
 
@@ -156,6 +191,43 @@ fn install(program: &dyn Program, manager: &mut Manager, cluster: &Handle, args:
         cluster.cluster.as_ref().map_or_else(|| "permissions".to_owned(), |name| format!("permissions of {name}"));
     let check = manager.health().check(name, "not checked yet");
     tokio::spawn(permissions::watch(cluster.client.clone(), program.rules(), namespaces, check));
+}
+
+/// The webhooks that are to be served, if any are.
+fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<Webhooks> {
+    // Webhooks can be narrowed to one namespace; with several they are asked about all.
+    let only = match args.watch_namespace.as_slice() {
+        [one] => Some(one.clone()),
+        _ => None,
+    };
+    let registration = program.registration(only);
+    let (ip, service) = match args.webhooks {
+        _ if registration.is_empty() => return None,
+        WebhookMode::Off => {
+            tracing::warn!("Webhooks are not served: start with --webhooks=local to serve them from here");
+            return None;
+        }
+        WebhookMode::Cluster => (Ipv4Addr::UNSPECIFIED, Some(manifests::service_name(program.name()))),
+        WebhookMode::Local => (Ipv4Addr::LOCALHOST, None),
+    };
+    let address = match args.webhook_bind_address {
+        Some(bind) => bind.0?,
+        None => SocketAddr::new(IpAddr::V4(ip), WEBHOOK_PORT),
+    };
+    let namespace = args.webhook_namespace.as_deref().unwrap_or(namespace).to_owned();
+    Some(Webhooks { registration, address, service, namespace })
+}
+
+async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -> Result<Serving, ServeError> {
+    let (handle, check) = (manager.handle(), manager.health().check("webhooks", "are not served yet"));
+    let installs = webhooks.service.is_none();
+    let mut serving = webhooks.start(handle.client, handle.clock, check, stop).await?;
+    tracing::info!(address = %serving.address(), "Serving webhooks");
+    if installs {
+        // Caches of kinds that are not there yet would fail at first and begin with a pause.
+        let _ = tokio::time::timeout(WEBHOOKS_WAIT, serving.ready()).await;
+    }
+    Ok(serving)
 }
 
 impl ManifestArgs {

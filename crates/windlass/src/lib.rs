@@ -4,7 +4,7 @@
 //! use windlass::prelude::*;
 //!
 //! /// A greeting, kept in a ConfigMap.
-//! #[derive(Resource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! #[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
 //! #[resource(group = "example.com", version = "v1", kind = "Greeting")]
 //! pub struct GreetingSpec {
 //!     pub text: String,
@@ -37,22 +37,36 @@ mod rbac;
 
 pub use app::{App, Program, operator};
 pub use manifests::ManifestOptions;
+pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
-    Child, Column, CustomResource, Desired, Event, Facts, NoStatus, Operator, Outcome, Pods, Rule, Scale, Severity,
-    Statement, Status, Truth, View, World, condition, definition, names,
+    Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
+    Outcome, Pods, Rule, Scale, Severity, Statement, Status, Truth, Versions, View, World, condition, definition,
+    names,
 };
-pub use windlass_derive::Resource;
+pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
 pub use windlass_runtime::engine::Cleanup;
 
 pub use {k8s_openapi, kube, schemars, serde, serde_json};
+
+/// The examples of the book.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/resources.md")]
+    mod resources {}
+    #[doc = include_str!("../../../docs/versions.md")]
+    mod versions {}
+    #[doc = include_str!("../../../docs/webhooks.md")]
+    mod webhooks {}
+}
 
 /// What the derive writes refers to these.
 #[doc(hidden)]
 pub mod __private {
     pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     pub use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-    pub use {kube, serde};
+    pub use windlass_core::constraints::{Constraints, Immutables};
+    pub use {kube, schemars, serde, serde_json};
 }
 
 /// The examples of the book.

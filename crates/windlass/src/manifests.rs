@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, HTTPGetAction, Namespace, PodSecurityContext, PodSpec, PodTemplateSpec,
-    Probe, ResourceRequirements, SeccompProfile, SecurityContext, ServiceAccount,
+    Probe, ResourceRequirements, SeccompProfile, Secret, SecurityContext, Service, ServiceAccount, ServicePort,
+    ServiceSpec,
 };
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -14,9 +15,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_core::names;
+use windlass_runtime::webhook::{Reach, Registration, Webhooks};
 
 use crate::app::Program;
-use crate::rbac::leader_rules;
+use crate::rbac::{leader_rules, secret_rules, trust_rules};
 
 /// Longer than runs in progress may take to end, so that the lease is given back before the process is killed.
 const TERMINATION_GRACE_SECONDS: i64 = 40;
@@ -47,28 +49,79 @@ impl ManifestOptions {
     }
 }
 
-/// Namespace, definitions, permissions and Deployment, in the order in which to apply them.
+/// The name of the Service by which the API server comes to the webhooks of an operator.
+pub(crate) fn service_name(operator: &str) -> String {
+    format!("{operator}-webhook")
+}
+
+/// Namespace, definitions, permissions, Deployment and webhooks, in the order in which to apply them.
 pub(crate) fn all(program: &dyn Program, options: &ManifestOptions) -> Vec<Value> {
-    let maker = Maker { name: program.name(), options };
+    let maker = Maker::new(program, options);
     let mut all = vec![value(&maker.namespace())];
-    all.extend(program.crds().iter().map(value));
+    all.extend(maker.registration.definitions(&maker.reach(), None).iter().map(value));
     all.push(value(&ServiceAccount { metadata: maker.meta(Some(&options.namespace)), ..ServiceAccount::default() }));
     all.extend(maker.permissions(program.rules()));
     all.push(value(&maker.deployment()));
+    all.extend(maker.webhooks());
     all
 }
 
 /// The permissions alone.
 pub(crate) fn permissions(program: &dyn Program, options: &ManifestOptions) -> Vec<Value> {
-    Maker { name: program.name(), options }.permissions(program.rules())
+    Maker::new(program, options).permissions(program.rules())
 }
 
 struct Maker<'a> {
     name: &'a str,
     options: &'a ManifestOptions,
+    registration: Registration,
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a> {
+    fn new(program: &'a dyn Program, options: &'a ManifestOptions) -> Self {
+        Self { name: program.name(), options, registration: program.registration(options.watch_namespace.clone()) }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Service { namespace: self.options.namespace.clone(), name: service_name(self.name) }
+    }
+
+    /// A Service, an empty Secret for the keys, and the configurations that point to the Service.
+    fn webhooks(&self) -> Vec<Value> {
+        if self.registration.is_empty() {
+            return Vec::new();
+        }
+        let (namespace, reach) = (Some(self.options.namespace.as_str()), self.reach());
+        let secret = self.meta_of(Webhooks::secret_name(self.name), namespace);
+        let port = ServicePort {
+            name: Some("webhooks".into()),
+            port: 443,
+            target_port: Some(IntOrString::String("webhooks".into())),
+            ..ServicePort::default()
+        };
+        let service = Service {
+            metadata: self.meta_of(service_name(self.name), namespace),
+            spec: Some(ServiceSpec {
+                selector: Some(self.labels()),
+                ports: Some(vec![port]),
+                // An operator is ready when it has seen its resources, which may have to be converted by it first.
+                publish_not_ready_addresses: Some(true),
+                ..ServiceSpec::default()
+            }),
+            ..Service::default()
+        };
+        let mut all = vec![value(&Secret { metadata: secret, ..Secret::default() }), value(&service)];
+        all.extend(self.registration.mutating(&reach, None).map(|mut configuration| {
+            configuration.metadata.labels = Some(self.labels());
+            value(&configuration)
+        }));
+        all.extend(self.registration.validating(&reach, None).map(|mut configuration| {
+            configuration.metadata.labels = Some(self.labels());
+            value(&configuration)
+        }));
+        all
+    }
+
     fn meta(&self, namespace: Option<&str>) -> ObjectMeta {
         self.meta_of(self.name.to_owned(), namespace)
     }
@@ -90,17 +143,23 @@ impl Maker<'_> {
         let own_namespace = self.options.namespace.as_str();
         let mut all = match &self.options.watch_namespace {
             Some(namespace) => self.role(self.name, namespace, rules),
-            None => self.cluster_role(rules),
+            None => self.cluster_role(self.name, rules),
         };
         all.extend(self.role(&format!("{}-leader", self.name), own_namespace, leader_rules()));
+        if !self.registration.is_empty() {
+            let name = format!("{}-webhooks", self.name);
+            all.extend(self.role(&name, own_namespace, secret_rules(&Webhooks::secret_name(self.name))));
+            all.extend(self.cluster_role(&name, trust_rules(&self.registration)));
+        }
         all
     }
 
-    fn cluster_role(&self, rules: Vec<PolicyRule>) -> Vec<Value> {
-        let role = ClusterRole { metadata: self.meta(None), rules: Some(rules), ..ClusterRole::default() };
+    fn cluster_role(&self, name: &str, rules: Vec<PolicyRule>) -> Vec<Value> {
+        let metadata = self.meta_of(name.to_owned(), None);
+        let role = ClusterRole { metadata: metadata.clone(), rules: Some(rules), ..ClusterRole::default() };
         let binding = ClusterRoleBinding {
-            metadata: self.meta(None),
-            role_ref: role_ref("ClusterRole", self.name),
+            metadata,
+            role_ref: role_ref("ClusterRole", name),
             subjects: Some(vec![self.subject()]),
         };
         vec![value(&role), value(&binding)]
@@ -152,6 +211,11 @@ impl Maker<'_> {
     fn container(&self) -> Container {
         let mut args = vec!["run".to_owned(), "--leader-elect".to_owned()];
         args.extend(self.options.watch_namespace.iter().map(|namespace| format!("--watch-namespace={namespace}")));
+        let mut ports = vec![port("metrics", 8080), port("probes", 8081)];
+        if !self.registration.is_empty() {
+            args.push("--webhooks=cluster".into());
+            ports.push(port("webhooks", 9443));
+        }
         let resources = |cpu: &str, memory: &str| {
             BTreeMap::from([("cpu".to_owned(), Quantity(cpu.into())), ("memory".to_owned(), Quantity(memory.into()))])
         };
@@ -160,7 +224,7 @@ impl Maker<'_> {
             image: Some(self.options.image.clone()),
             command: (!self.options.command.is_empty()).then(|| self.options.command.clone()),
             args: Some(args),
-            ports: Some(vec![port("metrics", 8080), port("probes", 8081)]),
+            ports: Some(ports),
             liveness_probe: Some(probe("/healthz")),
             readiness_probe: Some(probe("/readyz")),
             resources: Some(ResourceRequirements {

@@ -14,10 +14,11 @@ pub use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 pub use kube::ResourceExt;
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
+pub use windlass_core::admission::{Hook, Operation, Request, Verdict};
 pub use windlass_core::{
-    CustomResource, Desired, Event, NoStatus, Operator, Outcome, Pods, Statement, Status, Truth, World,
+    CustomResource, Desired, Event, NoStatus, Operator, Outcome, Pods, Statement, Status, Truth, Versions, World,
 };
-pub use windlass_derive::Resource;
+pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime::engine::Cleanup;
 pub use windlass_runtime::{Action, Context, Error, ObjectKey, Reconcile};
 

@@ -1,15 +1,20 @@
 //! Permissions: derived from what an operator declares.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use windlass_core::Operator;
+use kube::ResourceExt;
+use windlass_core::admission::Task;
+use windlass_core::{Chain, Operator};
 use windlass_runtime::engine::{Declaration, Use};
+use windlass_runtime::webhook::Registration;
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// What the operator must be allowed where its resources are.
-pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>, more: &[PolicyRule]) -> Vec<PolicyRule> {
+pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>, chain: &Chain, more: &[PolicyRule]) -> Vec<PolicyRule> {
     let own = declaration.resource();
-    let own_verbs: &[&str] = if declaration.has_cleanup() { &["get", "list", "watch", "patch"] } else { &READ };
+    // Finalizers are patched, and so is what is moved to another storage version.
+    let patches = declaration.has_cleanup() || chain.converts();
+    let own_verbs: &[&str] = if patches { &["get", "list", "watch", "patch"] } else { &READ };
     let mut rules = vec![
         rule(&own.group, &own.plural, own_verbs),
         rule(&own.group, &format!("{}/status", own.plural), &["patch"]),
@@ -32,6 +37,36 @@ pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>, more: &[PolicyRul
 pub(crate) fn leader_rules() -> Vec<PolicyRule> {
     let verbs = ["get", "list", "watch", "create", "update", "delete"];
     vec![rule("coordination.k8s.io", "leases", &verbs), rule("", "events", &["create", "patch"])]
+}
+
+/// What webhooks take in the operator's own namespace: its one Secret.
+pub(crate) fn secret_rules(secret: &str) -> Vec<PolicyRule> {
+    vec![named(rule("", "secrets", &["get", "update"]), vec![secret.into()])]
+}
+
+/// What webhooks take of the cluster: to say whom to trust, in the operator's own objects alone.
+pub(crate) fn trust_rules(registration: &Registration) -> Vec<PolicyRule> {
+    let group = "admissionregistration.k8s.io";
+    let mut rules = Vec::new();
+    for (resource, task) in
+        [("mutatingwebhookconfigurations", Task::Default), ("validatingwebhookconfigurations", Task::Validate)]
+    {
+        if registration.hooks.iter().any(|hook| hook.task == task) {
+            rules.push(named(rule(group, resource, &["get", "patch"]), vec![registration.name.clone()]));
+        }
+    }
+    let converted = registration.chains.iter().filter(|chain| chain.converts());
+    let names: Vec<String> = converted.map(|chain| chain.definition().name_any()).collect();
+    if !names.is_empty() {
+        let group = "apiextensions.k8s.io";
+        rules.push(named(rule(group, "customresourcedefinitions", &["get", "patch"]), names.clone()));
+        rules.push(named(rule(group, "customresourcedefinitions/status", &["patch"]), names));
+    }
+    rules
+}
+
+fn named(rule: PolicyRule, names: Vec<String>) -> PolicyRule {
+    PolicyRule { resource_names: Some(names), ..rule }
 }
 
 pub(crate) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {

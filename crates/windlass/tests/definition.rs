@@ -8,12 +8,12 @@ use windlass::serde_json::{from_value, json, to_value};
 /// A proxy before a service.
 ///
 /// This paragraph is for readers of the code only.
-#[derive(Resource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
 #[resource(group = "net.example.com", version = "v1beta2", kind = "EdgeProxy", status = EdgeProxyStatus, cluster)]
 #[resource(short = "ep", short = "edge", category = "net", scale(".spec.replicas", ".status.replicas"))]
 #[resource(column("Mode", path = ".spec.mode"), column("Ready", condition = "Ready"))]
 #[resource(column("Weight", path = ".spec.weight", type = "number", priority = 1))]
-#[resource(cel("self.replicas < 5 || self.mode == 'Fast'", message = "only fast proxies may be many"))]
+#[resource(cel("self.spec.replicas < 5 || self.spec.mode == 'Fast'", message = "only fast proxies may be many"))]
 #[serde(rename_all = "camelCase")]
 pub struct EdgeProxySpec {
     /// How many.
@@ -29,12 +29,12 @@ pub struct EdgeProxySpec {
     #[serde(default)]
     pub labels: std::collections::BTreeMap<String, String>,
     /// Cannot change once set.
-    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "is immutable"}]))]
+    #[schema(immutable)]
     pub zone: Option<String>,
 }
 
 /// How a proxy works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Schema)]
 pub enum Mode {
     /// Without a cache.
     Fast,
@@ -43,7 +43,7 @@ pub enum Mode {
 }
 
 /// Where requests go.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backend {
     /// A name or an address.
@@ -53,7 +53,7 @@ pub struct Backend {
 }
 
 /// What is known of a proxy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 pub struct EdgeProxyStatus {
     /// How many there are.
     pub replicas: u16,

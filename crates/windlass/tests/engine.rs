@@ -23,7 +23,7 @@ use windlass_testkit::TestCluster;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A note, kept in one ConfigMap or two.
-#[derive(Resource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
 #[resource(group = "notes.example.com", version = "v1", kind = "Note")]
 pub struct NoteSpec {
     /// What to keep.

@@ -9,22 +9,23 @@ const PORT: i32 = 11211;
 const DEFAULT_IMAGE: &str = "memcached:1.6";
 
 /// A memcached cluster.
-#[derive(Resource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
 #[resource(group = "cache.example.com", version = "v1alpha1", kind = "Memcached", status = MemcachedStatus)]
 #[resource(short = "mc", category = "all", scale(".spec.size", ".status.replicas", ".status.selector"))]
 #[resource(column("Size", path = ".spec.size", type = "integer"), column("Ready", condition = "Ready"))]
 #[resource(column("Status", path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1))]
 pub struct MemcachedSpec {
     /// How many memcached processes to run.
-    #[schemars(range(min = 1, max = 16))]
+    #[schema(min = 1, max = 16, default = 1)]
     pub size: u32,
     /// The image to run; memcached:1.6 if it is not said.
+    #[schema(min_length = 1, max_length = 255, cel("!self.contains(' ')", message = "an image has no spaces"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
 }
 
 /// What is known of a memcached cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(default)]
 pub struct MemcachedStatus {
     /// The names of the Pods.
@@ -40,7 +41,16 @@ pub struct MemcachedOperator;
 
 /// The operator as a program.
 pub fn app() -> App<MemcachedOperator> {
-    windlass::operator(MemcachedOperator).owns::<Deployment>().owns::<Service>().pods()
+    let judge = Hook::validate(judge).ignoring_failure();
+    windlass::operator(MemcachedOperator).owns::<Deployment>().owns::<Service>().pods().webhook(judge)
+}
+
+/// Warns of images that may become others while a cluster runs.
+fn judge(memcached: &Memcached, _: &Request<Memcached>) -> Verdict {
+    let image = memcached.spec.image.as_deref().unwrap_or(DEFAULT_IMAGE);
+    let (_, name) = image.rsplit_once('/').unwrap_or(("", image));
+    let is_fixed = name.contains(['@', ':']) && !name.ends_with(":latest");
+    Verdict::allow().warn_if(!is_fixed, format!("{image} may become another image: name a version"))
 }
 
 impl Operator for MemcachedOperator {
@@ -152,6 +162,29 @@ mod tests {
         check(1, &[("a", true)], true, &["a"]);
         check(2, &[("b", true), ("a", true)], true, &["a", "b"]);
         check(1, &[("a", true), ("b", true)], false, &["a", "b"]);
+    }
+
+    #[test]
+    fn only_images_without_a_version_are_warned_of() {
+        let rows = [
+            (None, false),
+            (Some("r:5000/m"), true),
+            (Some("m:latest"), true),
+            (Some("r/m:1"), false),
+            (Some("m@sha256:0"), false),
+        ];
+        for (image, is_warned) in rows {
+            let request = Request {
+                operation: Operation::Create,
+                old: None,
+                user: Default::default(),
+                dry_run: false,
+                namespace: None,
+                name: "cache".into(),
+            };
+            let verdict = judge(&memcached(1, image), &request);
+            assert_eq!((verdict.is_allowed(), verdict.warnings().is_empty()), (true, !is_warned), "{image:?}");
+        }
     }
 
     #[test]

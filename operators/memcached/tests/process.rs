@@ -61,6 +61,7 @@ impl Installed {
     fn run(&self, probes: u16) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_memcached-operator"))
             .args(["run", "--leader-elect", "--leader-election-namespace", NAMESPACE, "--metrics-bind-address=0"])
+            .args(["--webhooks=cluster", "--webhook-bind-address=127.0.0.1:0", "--webhook-namespace", NAMESPACE])
             .arg(format!("--health-probe-bind-address=127.0.0.1:{probes}"))
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
@@ -147,6 +148,7 @@ async fn the_permissions_of_the_manifests_are_enough_and_the_lease_is_given_back
     let installed = Installed::start(|_| ()).await;
     let port = free_port().await;
     let mut running = installed.run(port);
+    running.says("The API server was told whom to trust").await;
     running.says("Permissions are complete").await;
 
     let memcacheds: Api<Memcached> = Api::namespaced(installed.client.clone(), "default");
@@ -155,6 +157,7 @@ async fn the_permissions_of_the_manifests_are_enough_and_the_lease_is_given_back
     tokio::time::timeout(PATIENCE, await_condition(memcacheds, "cache", is_ready)).await.unwrap().unwrap();
     let readiness = get(port, "/readyz").await;
     assert!(readiness.starts_with("HTTP/1.1 200") && readiness.contains("[+]watch deployments.apps ok"), "{readiness}");
+    assert!(readiness.contains("[+]webhooks ok"), "{readiness}");
 
     let leases: Api<Lease> = Api::namespaced(installed.client.clone(), NAMESPACE);
     let holder = |lease: Lease| lease.spec.and_then(|spec| spec.holder_identity);

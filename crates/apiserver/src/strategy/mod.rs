@@ -14,7 +14,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{
-    FieldError, Kind, validate_builtin, validate_builtin_status, validate_metadata, validate_pod_resize,
+    FieldError, Kind, validate_builtin, validate_builtin_status, validate_metadata, validate_pod_joining,
+    validate_pod_resize,
 };
 use windlass_store::Entry;
 
@@ -157,8 +158,7 @@ pub(crate) fn wanted_changed(kind: &Kind, part: Part, object: &Value, old: &Valu
 pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = match part {
         Part::Object => validate_builtin(kind, object, old),
-        // This changes what else may not change in a Pod.
-        Part::EphemeralContainers => validate_builtin(kind, object, None),
+        Part::EphemeralContainers => validate_pod_joining(kind, object, old.unwrap_or(&Value::Null)),
         Part::Resize => validate_pod_resize(kind, object, old.unwrap_or(&Value::Null)),
         Part::Status => validate_builtin_status(kind, object, old),
         Part::Finalize | Part::Approval | Part::Binding => validate_metadata(kind, object, old),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Node, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec};
+use windlass_schema::pod_resources;
 
 use crate::quantity::Amount;
 
@@ -27,6 +28,19 @@ impl Footprint {
     /// What a Pod with this spec takes.
     pub(crate) fn of(spec: &PodSpec) -> Self {
         Self { requests: requests(spec), ports: host_ports(spec) }
+    }
+
+    /// What a Pod on a node takes: what it asks for, or was given before it asked for less.
+    pub(crate) fn of_placed(pod: &Pod) -> Self {
+        let mut footprint = pod.spec.as_ref().map(Self::of).unwrap_or_default();
+        let status = pod.status.as_ref();
+        let held = status.and_then(|status| status.resources.as_ref()?.requests.as_ref());
+        let promised = status.and_then(|status| status.allocated_resources.as_ref());
+        for (name, quantity) in [held, promised].into_iter().flatten().flatten() {
+            let own = footprint.requests.entry(name.clone()).or_default();
+            *own = (*own).max(Amount::from(quantity));
+        }
+        footprint
     }
 
     /// How much it asks for of a resource.
@@ -97,37 +111,20 @@ impl Load {
     }
 }
 
-/// What the Pod asks for: its containers together, or one init container if that asks for more, and one Pod.
+/// What the Pod asks for: what it says itself, else its containers together or one init container if that asks for more;
+/// and one Pod.
 fn requests(spec: &PodSpec) -> Resources {
-    let mut total = Resources::from([("pods".to_owned(), Amount::units(1))]);
-    let of = |container: &Container| container.resources.as_ref().and_then(|r| r.requests.clone()).unwrap_or_default();
-    let mut add = |name: String, amount: Amount| {
-        let sum = total.entry(name).or_default();
-        *sum = *sum + amount;
-    };
-    let (sidecars, init): (Vec<&Container>, Vec<&Container>) = spec
-        .init_containers
-        .iter()
-        .flatten()
-        .partition(|container| container.restart_policy.as_deref() == Some("Always"));
-    for container in spec.containers.iter().chain(sidecars) {
-        of(container).iter().for_each(|(name, quantity)| add(name.clone(), Amount::from(quantity)));
-    }
-    for container in init {
-        for (name, quantity) in of(container) {
-            let sum = total.entry(name).or_default();
-            *sum = (*sum).max(Amount::from(&quantity));
-        }
-    }
-    for (name, quantity) in spec.overhead.iter().flatten() {
-        let sum = total.entry(name.clone()).or_default();
-        *sum = *sum + Amount::from(quantity);
-    }
+    let pod = serde_json::json!({ "spec": spec });
+    let asked = pod_resources::total(&pod, "requests").into_iter();
+    let mut total: Resources = asked.map(|(name, amount)| (name, Amount::from_nanos(amount.nanos()))).collect();
+    total.insert("pods".to_owned(), Amount::units(1));
     total
 }
 
 fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
-    let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
+    let beside = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+    let sidecars = spec.init_containers.iter().flatten().filter(beside);
+    let ports = spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten());
     let host = ports.filter_map(|port| {
         Some(HostPort {
             address: port.host_ip.clone().filter(|ip| !ip.is_empty()).unwrap_or_else(|| "0.0.0.0".to_owned()),
@@ -141,4 +138,24 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
 fn clash(a: &HostPort, b: &HostPort) -> bool {
     let everywhere = |port: &HostPort| port.address == "0.0.0.0";
     a.number == b.number && a.protocol == b.protocol && (a.address == b.address || everywhere(a) || everywhere(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_pod_takes_what_it_has_until_it_has_less() {
+        let check = |spec: Value, status: Value, expect: i64| {
+            let pod: Pod = serde_json::from_value(json!({"spec": spec, "status": status})).unwrap();
+            assert_eq!(Footprint::of_placed(&pod).requested("cpu"), Amount::units(expect), "{pod:?}");
+        };
+        let containers = || json!([{"name": "c", "resources": {"requests": {"cpu": "2"}}}]);
+        check(json!({"containers": containers()}), json!({}), 2);
+        check(json!({"containers": containers(), "resources": {"requests": {"cpu": "5"}}}), json!({}), 5);
+        check(json!({"containers": containers()}), json!({"resources": {"requests": {"cpu": "3"}}}), 3);
+        check(json!({"containers": containers()}), json!({"allocatedResources": {"cpu": "1"}}), 2);
+    }
 }

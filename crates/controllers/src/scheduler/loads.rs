@@ -68,7 +68,7 @@ impl Loads {
         let uid = uid(pod);
         self.nominated.remove(&uid);
         self.remove(&uid);
-        let footprint = pod.spec.as_ref().map(Footprint::of).unwrap_or_default();
+        let footprint = Footprint::of_placed(pod);
         let place = self.by_node.entry(node.to_owned()).or_default();
         place.load.add(&footprint);
         self.choosy += usize::from(is_choosy(pod));

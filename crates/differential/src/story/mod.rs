@@ -1,5 +1,6 @@
 //! A story: a run of random requests about one object, the same for both servers.
 
+mod pods;
 mod read;
 mod theme;
 mod write;
@@ -32,6 +33,8 @@ pub(super) struct Kind {
     name: String,
     object: Value,
     status: Option<Value>,
+    /// Where the spec of its Pods is, as a JSON pointer.
+    pods: Option<String>,
     #[serde(default)]
     scale: bool,
     #[serde(default)]
@@ -71,6 +74,11 @@ fn same_name() -> String {
 }
 
 impl Kind {
+    /// Whether its objects are Pods or have templates of them.
+    pub(super) fn has_pods(&self) -> bool {
+        self.pods.is_some()
+    }
+
     /// The last part of the path.
     pub(super) fn resource(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
@@ -110,6 +118,10 @@ pub(super) fn next(
         Theme::Any => any(kind, (story, step), live, random),
         Theme::Managers => theme::managers(kind, story, live, random),
         Theme::Ends => theme::ends(kind, story, live, random),
+        Theme::Pods => match &kind.pods {
+            Some(pointer) => pods::next(kind, (story, pointer), live, random),
+            None => any(kind, (story, step), live, random),
+        },
     }
 }
 

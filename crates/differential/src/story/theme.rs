@@ -21,6 +21,8 @@ pub(crate) enum Theme {
     Managers,
     /// How an object ends.
     Ends,
+    /// The Pods of an object, or those that it makes.
+    Pods,
 }
 
 impl Theme {
@@ -29,6 +31,7 @@ impl Theme {
         match (seed / 3) % 8 {
             2 => Self::Managers,
             5 => Self::Ends,
+            7 => Self::Pods,
             _ => Self::Any,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::limits::Limits;
+use super::limits::{Limits, Setting};
 use crate::usage::Usage;
 
 /// The file of a group that lists its processes and takes new ones.
@@ -67,6 +67,27 @@ pub(super) struct Part {
     pub(super) controllers: Vec<Controller>,
 }
 
+impl Part {
+    /// Writes the settings of each controller.
+    pub(super) fn write(&self, settings: impl Fn(Controller) -> Vec<Setting>) -> io::Result<()> {
+        self.controllers.iter().flat_map(|controller| settings(*controller)).try_for_each(|setting| {
+            let file = self.directory.join(setting.file);
+            match fs::write(&file, &setting.value) {
+                Err(error) if setting.required => Err(about(&file, error)),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Writes other settings. A limit that depends on another one may be refused until that one is written.
+    pub(super) fn change(&self, settings: impl Fn(Controller) -> Vec<Setting>) -> io::Result<()> {
+        for setting in self.controllers.iter().flat_map(|controller| settings(*controller)) {
+            let _ = fs::write(self.directory.join(setting.file), &setting.value);
+        }
+        self.write(settings)
+    }
+}
+
 /// The group of one container, in every hierarchy that matters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
@@ -84,19 +105,20 @@ impl Group {
         group.remove();
         let made = group.parts.iter().try_for_each(|part| {
             fs::create_dir(&part.directory).map_err(|error| about(&part.directory, error))?;
-            let settings = part.controllers.iter().flat_map(|controller| limits.settings(version, *controller));
-            settings.into_iter().try_for_each(|setting| {
-                let file = part.directory.join(setting.file);
-                match fs::write(&file, &setting.value) {
-                    Err(error) if setting.required => Err(about(&file, error)),
-                    _ => Ok(()),
-                }
-            })
+            part.write(|controller| limits.settings(version, controller))
         });
         if made.is_err() {
             group.remove();
         }
         made.map(|()| group)
+    }
+
+    /// Holds the container to other limits from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses one of them.
+    pub(crate) fn change(&self, limits: &Limits) -> io::Result<()> {
+        self.parts.iter().try_for_each(|part| part.change(|controller| limits.settings(self.version, controller)))
     }
 
     /// Whether the kernel controls this of the container.

@@ -1,7 +1,9 @@
 //! What a container may use, and how each version of control groups is told.
 
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use windlass_schema::pod_resources;
 
 use super::group::{Controller, Version};
 use crate::quantity;
@@ -17,7 +19,7 @@ const SHARES_MAX: u64 = 262_144;
 /// Lower priorities than this would starve a Pod beside the programs of a desktop.
 const NICE_MAX: u8 = 5;
 
-/// What a container may use.
+/// What a container may use, or a Pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Bytes of memory.
@@ -38,19 +40,22 @@ pub(super) struct Setting {
 }
 
 impl Limits {
-    /// What a container may use by its specification.
-    pub(crate) fn of(container: &Container) -> Self {
-        let resources = container.resources.clone().unwrap_or_default();
-        let limits = resources.limits.unwrap_or_default();
-        let requests = resources.requests.unwrap_or_default();
+    /// What may be used by a specification.
+    pub(crate) fn of(resources: Option<&ResourceRequirements>) -> Self {
+        let limit = |name: &str| resources.and_then(|resources| resources.limits.as_ref()?.get(name));
+        let request = |name: &str| resources.and_then(|resources| resources.requests.as_ref()?.get(name));
         let number =
             |quantity: Option<&Quantity>, unit| quantity.and_then(|quantity| quantity::limit(&quantity.0, unit));
-        let cpu = number(limits.get("cpu"), "1m");
-        Self {
-            memory: number(limits.get("memory"), "1"),
-            cpu,
-            share: number(requests.get("cpu"), "1m").or(cpu).unwrap_or(0),
-        }
+        let cpu = number(limit("cpu"), "1m");
+        Self { memory: number(limit("memory"), "1"), cpu, share: number(request("cpu"), "1m").or(cpu).unwrap_or(0) }
+    }
+
+    /// What a Pod as a whole may use; its share is that of its containers together where it does not say.
+    pub(crate) fn of_pod(pod: &Pod) -> Self {
+        let own = Self::of(pod.spec.as_ref().and_then(|spec| spec.resources.as_ref()));
+        let requests = serde_json::to_value(pod).map(|pod| pod_resources::total(&pod, "requests")).unwrap_or_default();
+        let share = requests.get("cpu").and_then(|amount| quantity::limit(&amount.to_string(), "1m"));
+        Self { share: share.unwrap_or(own.share), ..own }
     }
 
     /// The priority of a container where no group holds it to its share: one step is a fifth of the processor time.
@@ -63,8 +68,24 @@ impl Limits {
         }
     }
 
-    /// What is written to the files of a controller, in this order.
+    /// What is written to the files of a controller of a container's group, in this order.
     pub(super) fn settings(&self, version: Version, controller: Controller) -> Vec<Setting> {
+        let mut settings = self.shared(version, controller);
+        match (version, controller) {
+            // The container ends as a whole.
+            (Version::V2, Controller::Memory) => {
+                settings.push(Setting { file: "memory.oom.group", value: "1".to_owned(), required: false });
+            }
+            (_, Controller::Processes) => {
+                settings.push(Setting { file: "pids.max", value: PROCESSES_MAX.to_string(), required: true });
+            }
+            _ => {}
+        }
+        settings
+    }
+
+    /// What is written for a Pod as well as for a container.
+    pub(super) fn shared(&self, version: Version, controller: Controller) -> Vec<Setting> {
         let must = |file, value: String| Setting { file, value, required: true };
         let may = |file, value: String| Setting { file, value, required: false };
         let quota = self.cpu.map(|cpu| (cpu.saturating_mul(PERIOD_MICROS) / 1000).max(QUOTA_MICROS_MIN));
@@ -75,7 +96,6 @@ impl Limits {
                 settings.extend(self.memory.map(|bytes| must("memory.max", bytes.to_string())));
                 // What does not fit is not to go to the disk instead.
                 settings.extend(self.memory.map(|_| may("memory.swap.max", "0".to_owned())));
-                settings.push(may("memory.oom.group", "1".to_owned()));
             }
             (Version::V1, Controller::Memory) => {
                 settings.extend(self.memory.map(|bytes| must("memory.limit_in_bytes", bytes.to_string())));
@@ -91,8 +111,7 @@ impl Limits {
                 // A group above may have less; the kernel refuses more and holds the container to that one.
                 settings.extend(quota.map(|quota| may("cpu.cfs_quota_us", quota.to_string())));
             }
-            (_, Controller::Processes) => settings.push(must("pids.max", PROCESSES_MAX.to_string())),
-            (_, Controller::Accounting) => {}
+            (_, Controller::Processes | Controller::Accounting) => {}
         }
         settings
     }
@@ -110,8 +129,8 @@ mod tests {
     use super::*;
 
     fn check(resources: serde_json::Value, controller: Controller, v2: &[&str], v1: &[&str]) {
-        let container = serde_json::from_value(json!({"name": "c", "resources": resources})).unwrap();
-        let limits = Limits::of(&container);
+        let resources: ResourceRequirements = serde_json::from_value(resources).unwrap();
+        let limits = Limits::of(Some(&resources));
         for (version, expect) in [(Version::V2, v2), (Version::V1, v1)] {
             let settings = limits.settings(version, controller).into_iter();
             let written: Vec<String> = settings.map(|setting| format!("{}={}", setting.file, setting.value)).collect();

@@ -28,7 +28,7 @@ fn a_group_takes_processes_in_and_ends_them() {
         Ok(cgroups) => cgroups,
         Err(why) => return println!("skipped: {why}"),
     };
-    let group = cgroups.make(("uid", "c", 0), &limits()).unwrap();
+    let group = cgroups.make(("uid", "c", 0), &limits(), &limits()).unwrap();
     let child = sleeper();
     group.door().unwrap().let_in(i32::try_from(child.id()).unwrap()).unwrap();
     if let Some(usage) = group.usage() {
@@ -36,9 +36,12 @@ fn a_group_takes_processes_in_and_ends_them() {
         assert!(usage.memory < 64 << 20);
     }
     assert_eq!(group.memory_kills(), 0);
+    group.change(&Limits { memory: Some(128 << 20), ..limits() }).unwrap();
+    group.change(&Limits { memory: Some(32 << 20), ..limits() }).unwrap();
+    cgroups.change_pod("uid", &Limits { memory: Some(96 << 20), ..limits() }).unwrap();
     let list = fs::read_to_string(format!("/proc/{}/cgroup", child.id())).unwrap();
-    assert!(list.contains("/uid.c.0"), "{list}");
-    let next = cgroups.make(("uid", "c", 1), &limits()).unwrap();
+    assert!(list.contains("/uid/c.0"), "{list}");
+    let next = cgroups.make(("uid", "c", 1), &limits(), &limits()).unwrap();
     assert!(killed(child), "a new run ends what is left of the last");
     assert!(group.door().is_err() && next.remove());
     cgroups.end();
@@ -51,7 +54,7 @@ fn groups_of_a_killed_node_are_found_and_removed() {
         Ok(cgroups) => cgroups,
         Err(why) => return println!("skipped: {why}"),
     };
-    let [dead, alive] = ["dead", "alive"].map(|uid| cgroups.make((uid, "c", 0), &limits()).unwrap());
+    let [dead, alive] = ["dead", "alive"].map(|uid| cgroups.make((uid, "c", 0), &limits(), &limits()).unwrap());
     let children = [&dead, &alive].map(|group| {
         let child = sleeper();
         group.door().unwrap().let_in(i32::try_from(child.id()).unwrap()).unwrap();

@@ -14,6 +14,8 @@ const ENABLED: &str = "cgroup.subtree_control";
 const MEMBERS: &str = "cgroup.procs";
 /// What the names of nodes' groups begin with.
 const NAME_PREFIX: &str = "windlass-";
+/// What the name of the group ends with that the node itself is in.
+const ASIDE: &str = ".node";
 /// The file of the node's directory that says where its groups are.
 const REMEMBERED: &str = "cgroups";
 
@@ -75,12 +77,20 @@ impl Cgroups {
         Self { version, roots, former }
     }
 
-    /// Makes the group of a run of a container; what an earlier run left goes.
-    pub(crate) fn make(&self, (pod, container, number): (&str, &str, i32), limits: &Limits) -> io::Result<Group> {
-        let prefix = format!("{pod}.{container}.");
-        self.remove_where(|name| name.starts_with(&prefix));
+    /// Makes the group of a run of a container in that of its Pod; what an earlier run left goes.
+    pub(crate) fn make(
+        &self,
+        (pod, container, number): (&str, &str, i32),
+        limits: &Limits,
+        of_pod: &Limits,
+    ) -> io::Result<Group> {
+        let prefix = format!("{container}.");
+        for root in &self.roots {
+            self.make_pod(&self.pod(root, pod), of_pod)?;
+            remove_below(&root.directory.join(pod), |name| name.starts_with(&prefix));
+        }
         let part = |root: &Part| Part {
-            directory: root.directory.join(format!("{prefix}{number}")),
+            directory: root.directory.join(pod).join(format!("{prefix}{number}")),
             controllers: root.controllers.clone(),
         };
         Group::make(self.version, self.roots.iter().map(part).collect(), limits)
@@ -88,8 +98,34 @@ impl Cgroups {
 
     /// Removes the group of a run of a container, with what is in it.
     pub(crate) fn remove(&self, (pod, container, number): (&str, &str, i32)) {
-        let group = format!("{pod}.{container}.{number}");
-        self.remove_where(|name| name == group);
+        for root in self.all() {
+            group::remove(&root.join(pod).join(format!("{container}.{number}")));
+        }
+    }
+
+    /// Holds a Pod to other limits from now on; one without a group yet gets them with it.
+    ///
+    /// # Errors
+    /// If the kernel refuses one of them.
+    pub(crate) fn change_pod(&self, pod: &str, limits: &Limits) -> io::Result<()> {
+        let parts = self.roots.iter().map(|root| self.pod(root, pod)).filter(|part| part.directory.is_dir());
+        parts.into_iter().try_for_each(|part| part.change(|controller| limits.shared(self.version, controller)))
+    }
+
+    fn pod(&self, root: &Part, pod: &str) -> Part {
+        Part { directory: root.directory.join(pod), controllers: root.controllers.clone() }
+    }
+
+    /// Makes the group of a Pod, unless one of its containers had it made before.
+    fn make_pod(&self, part: &Part, limits: &Limits) -> io::Result<()> {
+        if part.directory.is_dir() {
+            return Ok(());
+        }
+        make(&part.directory)?;
+        if self.version == Version::V2 {
+            enable(&part.directory, &part.controllers)?;
+        }
+        part.write(|controller| limits.shared(self.version, controller))
     }
 
     /// Removes the groups of a Pod, with what is in them.
@@ -114,6 +150,11 @@ impl Cgroups {
         }
     }
 
+    /// Where all of it is.
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
+        self.all().cloned().collect()
+    }
+
     /// Which mechanism this is, for people.
     pub(crate) fn describe(&self) -> String {
         let names: Vec<&str> = Controller::ALL
@@ -131,9 +172,13 @@ impl Cgroups {
     }
 
     fn remove_where(&self, is_meant: impl Fn(&str) -> bool) {
-        for root in self.roots.iter().map(|root| &root.directory).chain(&self.former) {
+        for root in self.all() {
             remove_below(root, &is_meant);
         }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.roots.iter().map(|root| &root.directory).chain(&self.former)
     }
 }
 
@@ -148,13 +193,35 @@ pub fn clear(node: &Path) {
     let _ = fs::remove_file(file);
 }
 
+/// Removes a node's group, with all that is in it and the one that the node itself was in.
+pub(crate) fn remove_root(root: &Path) {
+    if !is_group(root) {
+        return;
+    }
+    remove_below(root, |_| true);
+    group::remove(root);
+    let mut aside = root.as_os_str().to_owned();
+    aside.push(ASIDE);
+    let _ = fs::remove_dir(Path::new(&aside));
+}
+
 fn remove_below(root: &Path, is_meant: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let is_group = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_group && entry.file_name().to_str().is_some_and(&is_meant) {
+            remove_all(&entry.path());
+        }
+    }
+}
+
+/// Removes the group of a Pod with those of its containers, or that of a container.
+fn remove_all(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             group::remove(&entry.path());
         }
     }
+    group::remove(directory);
 }
 
 /// Whether a path is one of a node's group, which a file may say that somebody changed.
@@ -163,7 +230,7 @@ fn is_group(path: &Path) -> bool {
     name.is_some_and(|name| name.starts_with(NAME_PREFIX)) && path.join(MEMBERS).exists()
 }
 
-/// The Pod that a group belongs to.
+/// The Pod that a group belongs to, which earlier releases named after its container as well.
 fn uid(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
@@ -229,7 +296,7 @@ pub(super) fn take_unified(own: &Path, name: &str) -> Result<Part, Unavailable> 
 
 /// Moves this process into a group of its own, as one that hands out controllers has no processes itself.
 fn step_aside(own: &Path, name: &str, controllers: &[Controller]) -> io::Result<()> {
-    let aside = own.join(format!("{name}.node"));
+    let aside = own.join(format!("{name}{ASIDE}"));
     let pid = std::process::id().to_string();
     make(&aside)?;
     let moved = fs::write(aside.join(MEMBERS), &pid).and_then(|()| enable(own, controllers));

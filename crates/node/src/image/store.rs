@@ -253,6 +253,12 @@ impl ImageStore {
         self.directory.join("content").join(id)
     }
 
+    /// The image whose files are at a path, if it is one of the store.
+    pub(crate) fn id_at(&self, path: &Path) -> Option<String> {
+        let inside = path.strip_prefix(self.directory.join("content")).ok()?;
+        inside.iter().next()?.to_str().map(str::to_owned)
+    }
+
     /// Fills a new content directory and puts it in place at once; one that is there already is kept.
     pub(crate) fn publish(
         &self,

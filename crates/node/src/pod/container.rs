@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::bounds::Bounds;
 use super::console::Console;
 use super::downward::Addresses;
 use super::environment::{Surroundings, environment};
@@ -25,20 +26,22 @@ use super::signal::signal_number;
 use super::sources::Sources;
 use super::spec::{Ingredients, container_spec};
 use super::survival::Survivor;
-use super::watchdog::{Excess, Watchdog};
+use super::watchdog::{Excess, Together, Watchdog};
 use crate::context::Context;
 use crate::image::{Hold, Image};
 use crate::log::{self, Log};
-use crate::sandbox::{ContainerSpec, Origin, Report, Request, Running};
+use crate::sandbox::{ContainerSpec, Origin, Report, Request, Running, Source};
 use crate::tree;
 
 const FINDINGS_MAX: usize = 16;
 
 /// What a container's task tells its Pod's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Update {
     /// Something goes on before the start.
     Progress(String),
+    /// The image of a volume is needed.
+    Fetching(String),
     /// It could not be started.
     Refused { reason: &'static str, message: String },
     /// It was told to end before it started.
@@ -47,6 +50,8 @@ pub(crate) enum Update {
     Started { at: Timestamp, image_id: String },
     /// A probe found something out.
     Finding(Finding),
+    /// It is held to other limits, or why not.
+    Rebound { resources: ResourceRequirements, outcome: Result<(), String> },
     /// Its program has ended.
     Ended(Ended),
     /// The whole Pod stores more than it may.
@@ -65,6 +70,8 @@ pub(crate) struct Job {
     pub(crate) updates: mpsc::Sender<(String, Update)>,
     /// Set to the grace period when the container is to end.
     pub(crate) stop: watch::Receiver<Option<Duration>>,
+    /// What it may use, which may change.
+    pub(crate) bounds: watch::Receiver<Bounds>,
     /// The container, if it runs already.
     pub(super) survivor: Option<Survivor>,
 }
@@ -112,14 +119,7 @@ impl Job {
     }
 
     fn field(&self) -> String {
-        let name = &self.container.name;
-        let mut init = self.pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        let list = match init.any(|container| container.name == *name) {
-            true => "initContainers",
-            false if ephemeral::is_ephemeral(&self.pod, name) => "ephemeralContainers",
-            false => "containers",
-        };
-        format!("spec.{list}{{{}}}", self.container.name)
+        ephemeral::field(&self.pod, &self.container.name)
     }
 
     pub(super) fn directory(&self) -> PathBuf {
@@ -138,7 +138,8 @@ impl Job {
         let _held = held.map_err(|error| Refusal { reason: "CreateContainerError", message: error.to_string() })?;
         let stop_signal = image.config.stop_signal.as_deref().and_then(signal_number).unwrap_or(libc::SIGTERM);
         let origin = Origin { image_id: image.id.clone(), stop_signal };
-        let mut spec = self.spec(&image)?;
+        let places = self.places().await?;
+        let mut spec = self.spec(&image, &places)?;
         spec.keep = self.keep(&spec, &origin);
         self.bound(&mut spec)?;
         let label =
@@ -191,7 +192,7 @@ impl Job {
         let uid = self.pod.uid().unwrap_or_default();
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
         let entry = self.context.live.enter(&uid, live);
-        let held = self.context.images.hold(&origin.image_id)?;
+        let held = self.hold(spec, &origin)?;
         Ok(Run {
             running,
             output,
@@ -205,6 +206,17 @@ impl Job {
             before: None,
             excess: None,
         })
+    }
+
+    /// Keeps the images that the container runs from and has mounted.
+    fn hold(&self, spec: &ContainerSpec, origin: &Origin) -> std::io::Result<Vec<Hold>> {
+        let images = &self.context.images;
+        let mounted = spec.mounts.iter().filter_map(|mount| match &mount.source {
+            Source::Bind(path) | Source::Beneath { volume: path, .. } => images.id_at(path),
+            Source::Memory(_) => None,
+        });
+        let ids = std::iter::once(origin.image_id.clone()).chain(mounted);
+        ids.filter_map(|id| images.hold(&id).transpose()).collect()
     }
 
     /// Waits until the program runs; its first process as the host sees it.
@@ -238,7 +250,7 @@ impl Job {
         Ok((console, output))
     }
 
-    fn spec(&self, image: &Image) -> Result<ContainerSpec, Refusal> {
+    fn spec(&self, image: &Image, places: &BTreeMap<String, PathBuf>) -> Result<ContainerSpec, Refusal> {
         let config_error = |message: String| Refusal { reason: "CreateContainerConfigError", message };
         let namespace = self.pod.namespace().unwrap_or_default();
         let links = self.pod.spec.as_ref().and_then(|spec| spec.enable_service_links) != Some(false);
@@ -256,7 +268,7 @@ impl Job {
             container: &self.container,
             image,
             environment,
-            volumes: &self.volumes,
+            volumes: places,
             addresses: self.addresses,
             confine: self.context.capabilities.confinement && !self.host_network(),
             directory: &self.context.pod_directory(&self.pod.uid().unwrap_or_default()),
@@ -277,9 +289,9 @@ pub(super) struct Run {
     pub(super) inside: Inside,
     /// Others find the container by it.
     pub(super) entry: Entry,
-    /// Its image stays in the store.
-    #[expect(dead_code, reason = "held for its lock")]
-    held: Option<Hold>,
+    /// Its images stay in the store.
+    #[expect(dead_code, reason = "held for their locks")]
+    held: Vec<Hold>,
     pub(super) origin: Origin,
     pub(super) started: Timestamp,
     /// What is known of a container that an earlier node started.
@@ -309,7 +321,7 @@ impl Run {
         let (sender, mut findings) = mpsc::channel(FINDINGS_MAX);
         let before = self.before.unwrap_or_default();
         let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
-        let mut watchdog = Watchdog::new(&job.container, self.inside.init, self.inside.group.clone());
+        let mut watchdog = self.watchdog(job);
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
@@ -324,6 +336,11 @@ impl Run {
                     self.excess = Some(excess);
                     self.running.request(Request::Kill).await;
                 }
+                Ok(()) = job.bounds.changed() => {
+                    let wanted = job.bounds.borrow_and_update().clone();
+                    let outcome = self.rebound(&mut watchdog, &wanted);
+                    job.tell(Update::Rebound { resources: wanted.resources, outcome }).await;
+                }
                 Ok(()) = job.stop.changed() => {
                     let grace = *job.stop.borrow_and_update();
                     if let Some(grace) = grace {
@@ -334,6 +351,14 @@ impl Run {
         };
         prober.abort();
         code
+    }
+
+    /// What watches over the use of the container.
+    fn watchdog(&self, job: &mut Job) -> Watchdog {
+        let bounds = job.bounds.borrow_and_update().clone();
+        let (uid, name) = (job.pod.uid().unwrap_or_default(), job.container.name.clone());
+        let together = Together { live: job.context.live.clone(), uid, name };
+        Watchdog::new(&bounds, (self.inside.init, self.inside.group.clone()), together)
     }
 }
 

@@ -27,6 +27,7 @@ impl Run {
                 Ok(()) => return None,
                 Err(why) => {
                     job.warn("FailedPostStartHook", why);
+                    job.event("Killing", "FailedPostStartHook".to_owned());
                     job.grace()
                 }
             },
@@ -38,7 +39,6 @@ impl Run {
 
     /// Ends the program: hook, signal, and after the grace period the end.
     pub(super) async fn stop(&mut self, job: &mut Job, grace: Duration) -> i32 {
-        job.event("Killing", format!("Stopping container {}", job.container.name));
         let mut deadline = tokio::time::Instant::now() + grace;
         let handler = job.container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.clone());
         if let Some(handler) = handler

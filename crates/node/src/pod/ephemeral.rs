@@ -42,6 +42,17 @@ pub(crate) fn is_ephemeral(pod: &Pod, name: &str) -> bool {
     all(pod).any(|container| container.name == name)
 }
 
+/// What of a Pod an event is about that tells of a container.
+pub(super) fn field(pod: &Pod, name: &str) -> String {
+    let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let list = match init.any(|container| container.name == name) {
+        true => "initContainers",
+        false if is_ephemeral(pod, name) => "ephemeralContainers",
+        false => "containers",
+    };
+    format!("spec.{list}{{{name}}}")
+}
+
 fn all(pod: &Pod) -> impl Iterator<Item = &EphemeralContainer> {
     pod.spec.iter().flat_map(|spec| spec.ephemeral_containers.iter().flatten())
 }

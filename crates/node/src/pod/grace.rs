@@ -24,6 +24,18 @@ impl Worker {
         if evicted { grace.min(eviction::GRACE) } else { grace }
     }
 
+    /// How long a container gets that failed a probe: the probe may say.
+    pub(super) fn grace_of_probe(&self, name: &str, probe: &str) -> Duration {
+        let container = self.container(name);
+        let probe = container.as_ref().and_then(|container| match probe {
+            "startup" => container.startup_probe.as_ref(),
+            _ => container.liveness_probe.as_ref(),
+        });
+        let own = probe.and_then(|probe| probe.termination_grace_period_seconds);
+        let own = own.and_then(|seconds| u64::try_from(seconds).ok());
+        own.map_or_else(|| self.grace(), Duration::from_secs)
+    }
+
     /// How much of that is left for a container that runs beside the others and ends after them.
     pub(super) fn grace_left(&self, name: &str) -> Duration {
         let (grace, end) = (self.grace(), self.pod.metadata.deletion_timestamp.as_ref());

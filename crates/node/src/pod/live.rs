@@ -39,6 +39,11 @@ impl LiveContainers {
         self.lock().get(&(uid.to_owned(), name.to_owned())).cloned()
     }
 
+    /// The containers of a Pod that run.
+    pub(crate) fn of(&self, uid: &str) -> Vec<Arc<Live>> {
+        self.lock().iter().filter(|((owner, _), _)| owner == uid).map(|(_, live)| Arc::clone(live)).collect()
+    }
+
     /// How many containers run.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()

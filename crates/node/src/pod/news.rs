@@ -6,7 +6,7 @@ use super::container::Update;
 use super::observed::State;
 use super::prober::Finding;
 use super::worker::Worker;
-use super::{plan, status};
+use super::{ephemeral, plan, status};
 
 impl Worker {
     /// Takes in what the task of a container tells.
@@ -18,6 +18,7 @@ impl Worker {
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
         match update {
             Update::Progress(message) => observation.state = State::Starting { message },
+            Update::Fetching(image) => observation.fetching = Some(image),
             Update::Cancelled => {
                 self.tasks.remove(name);
                 let reason = "ContainerCreating".to_owned();
@@ -33,6 +34,7 @@ impl Worker {
                 (observation.refusals, observation.refusal) = (0, None);
             }
             Update::Finding(finding) => self.take_finding(name, finding),
+            Update::Rebound { resources, outcome } => self.take_rebound(name, resources, outcome),
             Update::Ended(ended) => {
                 self.tasks.remove(name);
                 observation.end(ended);
@@ -44,7 +46,7 @@ impl Worker {
 
     fn take_finding(&mut self, name: &str, finding: Finding) {
         let Some(observation) = self.observed.containers.get_mut(name) else { return };
-        let field = format!("spec.containers{{{name}}}");
+        let field = ephemeral::field(&self.pod, name);
         match finding {
             Finding::Started => observation.started = true,
             Finding::Ready(ready) => observation.ready = ready,
@@ -54,8 +56,7 @@ impl Worker {
             }
             Finding::Dead { probe } => {
                 let message = format!("Container {name} failed {probe} probe, will be restarted");
-                self.context.events.normal(&*self.pod, Some(&field), "Killing", message);
-                self.stop_container(name, self.grace());
+                self.kill(name, self.grace_of_probe(name, probe), message);
             }
         }
     }
@@ -67,8 +68,8 @@ impl Worker {
         let Some(ended) = observation.ended().filter(|_| self.pod.metadata.deletion_timestamp.is_none()) else {
             return;
         };
-        let field = format!("spec.containers{{{name}}}");
-        if ended.code != 0 {
+        let field = ephemeral::field(&self.pod, name);
+        if ended.code != 0 && !observation.resizing {
             let message = format!("Container {name} exited with code {}", ended.code);
             self.context.events.warning(&*self.pod, Some(&field), "Exited", message);
         }

@@ -7,6 +7,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::ephemeral;
 use super::prober::Before;
+use super::promise::{Promise, Resize};
 
 /// The first wait before a container is started again; each further one is twice as long.
 const BACKOFF_FIRST: SignedDuration = SignedDuration::from_secs(10);
@@ -22,7 +23,7 @@ const BACKOFF_RESET: SignedDuration = SignedDuration::from_secs(600);
 const EXIT_LOST: i32 = 137;
 
 /// What the node knows about a Pod.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Observed {
     /// Whether address and volumes are there.
     pub(crate) prepared: bool,
@@ -32,10 +33,15 @@ pub(crate) struct Observed {
     pub(crate) failed: Option<(String, String)>,
     /// Its containers by name, init containers included.
     pub(crate) containers: BTreeMap<String, Observation>,
+    /// What they were promised, and what those that run are held to.
+    pub(crate) promised: Promise,
+    pub(crate) held: Promise,
+    pub(crate) resize: Resize,
 }
 
 /// What the node knows about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Observation {
     pub(crate) state: State,
     /// How it ended the last time.
@@ -53,6 +59,10 @@ pub(crate) struct Observation {
     /// Whether the startup probe is satisfied.
     pub(crate) started: bool,
     pub(crate) image_id: String,
+    /// Whether it is ended to be started again with other resources.
+    pub(crate) resizing: bool,
+    /// The image of a volume that it needs before it can start.
+    pub(crate) fetching: Option<String>,
 }
 
 /// Where a container is in its life.
@@ -93,6 +103,8 @@ impl Default for Observation {
             ready: false,
             started: false,
             image_id: String::new(),
+            resizing: false,
+            fetching: None,
         }
     }
 }
@@ -127,7 +139,11 @@ impl Observation {
     /// Records the end of a run.
     pub(crate) fn end(&mut self, ended: Ended) {
         let ran = ended.started.map_or(SignedDuration::ZERO, |started| ended.finished.duration_since(started));
-        self.crashes = if ran >= BACKOFF_RESET { 1 } else { self.crashes.saturating_add(1) };
+        self.crashes = match self.resizing {
+            true => self.crashes,
+            false if ran >= BACKOFF_RESET => 1,
+            false => self.crashes.saturating_add(1),
+        };
         (self.ready, self.started) = (false, false);
         self.state = State::Ended(ended);
     }
@@ -165,6 +181,7 @@ impl Observation {
     /// The wait before the next start after an end.
     pub(crate) fn restart_delay(&self) -> SignedDuration {
         match self.crashes {
+            _ if self.resizing => SignedDuration::ZERO,
             0 | 1 => SignedDuration::ZERO,
             crashes => delay(crashes - 1),
         }
@@ -188,7 +205,8 @@ impl Observed {
             let known = status.and_then(|status| find(status, &container.name));
             (container.name.clone(), known.map_or_else(Observation::default, |known| recall(known, now)))
         });
-        Self { containers: containers.collect(), failed: status.and_then(failure), ..Self::default() }
+        let promised = Promise::recalled(pod);
+        Self { containers: containers.collect(), failed: status.and_then(failure), promised, ..Self::default() }
     }
 
     /// A container's observation; one that is not in the Pod has the initial one.

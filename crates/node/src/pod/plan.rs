@@ -105,6 +105,11 @@ pub(crate) fn restarts(pod: &Pod, container: &Container, code: i32) -> bool {
     }
 }
 
+/// Whether a container has ended and is not started again.
+fn is_over(pod: &Pod, container: &Container, observation: &Observation) -> bool {
+    observation.ended().is_some_and(|ended| !observation.resizing && !restarts(pod, container, ended.code))
+}
+
 /// The phase that follows from what is known.
 pub(crate) fn phase(pod: &Pod, observed: &Observed) -> Phase {
     if observed.failed.is_some() {
@@ -113,7 +118,8 @@ pub(crate) fn phase(pod: &Pod, observed: &Observed) -> Phase {
     let Some(spec) = &pod.spec else { return Phase::Pending };
     for container in spec.init_containers.iter().flatten() {
         let observation = observed.container(&container.name);
-        let ended_for_good = observation.ended().is_some_and(|e| e.code != 0 && !restarts(pod, container, e.code));
+        let failed = observation.ended().is_some_and(|ended| ended.code != 0);
+        let ended_for_good = failed && is_over(pod, container, &observation);
         if ended_for_good && !is_sidecar(container) {
             return Phase::Failed;
         }
@@ -123,9 +129,7 @@ pub(crate) fn phase(pod: &Pod, observed: &Observed) -> Phase {
     }
     let containers: Vec<(&Container, Observation)> =
         spec.containers.iter().map(|container| (container, observed.container(&container.name))).collect();
-    let over = |(container, observation): &(&Container, Observation)| {
-        observation.ended().is_some_and(|ended| !restarts(pod, container, ended.code))
-    };
+    let over = |(container, observation): &(&Container, Observation)| is_over(pod, container, observation);
     if !containers.is_empty() && containers.iter().all(over) {
         let good = containers.iter().all(|(_, observation)| observation.ended().is_some_and(|ended| ended.code == 0));
         return if good { Phase::Succeeded } else { Phase::Failed };
@@ -184,7 +188,7 @@ fn due<'a>(pod: &'a Pod, observed: &Observed) -> Vec<&'a Container> {
 fn start_time(container: &Container, pod: &Pod, observation: &Observation) -> Option<Timestamp> {
     match &observation.state {
         State::Waiting { retry, .. } => Some(retry.unwrap_or(Timestamp::MIN)),
-        State::Ended(ended) if restarts(pod, container, ended.code) => observation.restart_at(),
+        State::Ended(_) if !is_over(pod, container, observation) => observation.restart_at(),
         _ => None,
     }
 }

@@ -69,10 +69,14 @@ impl Worker {
     }
 
     /// Gives up the ports of the machine when nothing of the Pod runs or will run.
-    pub(super) fn close_host_ports(&mut self) {
+    pub(super) async fn close_host_ports(&mut self) {
         let runs = self.observed.containers.values().any(Observation::is_active);
-        if !runs && plan::phase(&self.pod, &self.observed).is_final() {
-            self.host_ports = None;
+        let ends = self.pod.metadata.deletion_timestamp.is_some();
+        if runs || !(ends || plan::phase(&self.pod, &self.observed).is_final()) {
+            return;
+        }
+        if let Some(open) = self.host_ports.take() {
+            open.close().await;
         }
     }
 

@@ -11,7 +11,9 @@ use kube::ResourceExt;
 use super::downward::Addresses;
 use super::environment::expand;
 use crate::image::{Image, find_groups, find_user};
-use crate::sandbox::{ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, make_beneath};
+use crate::sandbox::{
+    ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, make_beneath, open_beneath,
+};
 use crate::sysctl;
 use crate::volume;
 
@@ -186,12 +188,17 @@ fn volume_mount(
     variables: &BTreeMap<String, String>,
 ) -> Result<Mount, SpecError> {
     let place = from.volumes.get(&wanted.name).ok_or_else(|| SpecError::Volume(wanted.name.clone()))?;
+    let mut volumes = from.pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let volume = volumes.find(|volume| volume.name == wanted.name);
     let sub = sub_path(wanted, variables)?;
     let source = if sub.is_empty() {
         Source::Bind(place.clone())
     } else {
         let path = PathBuf::from(sub);
-        make_beneath(place, &path).map_err(|source| SpecError::SubPath {
+        let is_image = volume.is_some_and(|volume| volume.image.is_some());
+        // What others run from is not added to.
+        let there = if is_image { open_beneath(place, &path).map(drop) } else { make_beneath(place, &path) };
+        there.map_err(|source| SpecError::SubPath {
             mount: wanted.name.clone(),
             container: from.container.name.clone(),
             path: path.display().to_string(),
@@ -199,8 +206,7 @@ fn volume_mount(
         })?;
         Source::Beneath { volume: place.clone(), path }
     };
-    let volumes = from.pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    let read_only = volumes.into_iter().any(|volume| volume.name == wanted.name && volume::is_read_only(volume));
+    let read_only = volume.is_some_and(volume::is_read_only);
     Ok(Mount {
         source,
         target: PathBuf::from(&wanted.mount_path),

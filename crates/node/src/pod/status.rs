@@ -1,17 +1,22 @@
 //! The status of a Pod as it follows from what the node knows.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
-    HostIP, Pod, PodCondition, PodIP, PodStatus,
+    HostIP, Pod, PodCondition, PodIP, PodStatus, ResourceRequirements,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
+use windlass_schema::pod_resources;
 
 use super::downward::Addresses;
 use super::ephemeral;
 use super::observed::{Ended, Observation, Observed, State};
 use super::plan::{self, Phase};
+use super::promise::{Progress, Promise};
 
 /// The reason of a container that is on its way.
 const CREATING: &str = "ContainerCreating";
@@ -28,7 +33,9 @@ pub(crate) fn status(pod: &Pod, observed: &Observed, addresses: Option<Addresses
     let init = describe(spec.init_containers.as_deref().unwrap_or_default());
     let mut ephemeral = describe(&ephemeral::containers(pod));
     ephemeral.iter_mut().for_each(|status| status.ready = false);
-    let conditions = conditions(pod, observed, &main, (phase, now));
+    let mut conditions = conditions(pod, observed, &main, (phase, now));
+    conditions.extend(resize_conditions(pod, observed, now));
+    let (allocated_resources, resources) = whole(pod, observed);
     let pod_address = addresses.map(|addresses| addresses.pod.to_string());
     let host_address = addresses.map(|addresses| addresses.host.to_string());
     PodStatus {
@@ -45,6 +52,8 @@ pub(crate) fn status(pod: &Pod, observed: &Observed, addresses: Option<Addresses
         init_container_statuses: (!init.is_empty()).then_some(init),
         ephemeral_container_statuses: (!ephemeral.is_empty()).then_some(ephemeral),
         conditions: Some(conditions),
+        allocated_resources,
+        resources,
         ..PodStatus::default()
     }
 }
@@ -62,6 +71,8 @@ fn container_status(pod: &Pod, container: &Container, observed: &Observed, now: 
     let is_init =
         pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()).any(|c| c.name == container.name);
     let done = observation.ended().is_some_and(|ended| ended.code == 0);
+    let promised = observed.promised.containers.get(&container.name);
+    let held = observed.held.containers.get(&container.name).or(promised);
     let ready = if is_init && !plan::is_sidecar(container) { done } else { running && observation.ready };
     ContainerStatus {
         name: container.name.clone(),
@@ -75,8 +86,8 @@ fn container_status(pod: &Pod, container: &Container, observed: &Observed, now: 
         restart_count: observation.restarts,
         last_state: Some(last.map_or_else(ContainerState::default, |ended| terminated(&ended))),
         state: Some(state),
-        resources: container.resources.clone().filter(|_| running),
-        allocated_resources: container.resources.as_ref().filter(|_| running).and_then(|own| own.requests.clone()),
+        resources: held.cloned().filter(|_| running),
+        allocated_resources: promised.filter(|_| running).and_then(|own| own.requests.clone()),
         ..ContainerStatus::default()
     }
 }
@@ -190,6 +201,31 @@ fn conditions(
         ("PodScheduled", true, None),
     ];
     judgements.into_iter().map(|judgement| condition(pod, judgement, now)).collect()
+}
+
+/// What is said of a change of resources that is under way.
+fn resize_conditions(pod: &Pod, observed: &Observed, now: Timestamp) -> Vec<PodCondition> {
+    let pending = observed.resize.pending.clone().map(|why| ("PodResizePending", Some(("Deferred", why))));
+    let progress = observed.resize.progress.as_ref().map(|progress| match progress {
+        Progress::Begun => ("PodResizeInProgress", None),
+        Progress::Failed(why) => ("PodResizeInProgress", Some(("Error", why.clone()))),
+    });
+    [pending, progress].into_iter().flatten().map(|(type_, why)| condition(pod, (type_, true, why), now)).collect()
+}
+
+/// What the Pod was promised as a whole, and what it is held to.
+fn whole(pod: &Pod, observed: &Observed) -> (Option<BTreeMap<String, Quantity>>, Option<ResourceRequirements>) {
+    let held = if observed.held.containers.is_empty() { &observed.promised } else { &observed.held };
+    let total = |promise: &Promise, side: &str| -> Option<BTreeMap<String, Quantity>> {
+        let pod = serde_json::to_value(promise.imposed(pod)).ok()?;
+        let amounts = pod_resources::total(&pod, side).into_iter();
+        let amounts = amounts.map(|(name, amount)| (name, Quantity(amount.to_string()))).collect::<BTreeMap<_, _>>();
+        (!amounts.is_empty()).then_some(amounts)
+    };
+    let (limits, requests) = (total(held, "limits"), total(held, "requests"));
+    let is_some = limits.is_some() || requests.is_some();
+    let resources = is_some.then(|| ResourceRequirements { limits, requests, ..ResourceRequirements::default() });
+    (total(&observed.promised, "requests"), resources)
 }
 
 /// A transition time changes only with the condition's status.

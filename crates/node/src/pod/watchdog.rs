@@ -4,9 +4,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Container;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use super::bounds::{self, Bounds};
+use super::live::LiveContainers;
 use crate::cgroup::{Controller, Group, Limits};
 use crate::usage::{self, Usage};
 
@@ -21,7 +22,15 @@ const PROCESSES_MAX: usize = 4096;
 /// What a container uses too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
-    Memory { used: u64, limit: u64 },
+    Memory {
+        used: u64,
+        limit: u64,
+    },
+    /// All containers of its Pod together, of which it has the most.
+    PodMemory {
+        used: u64,
+        limit: u64,
+    },
     Processes(usize),
 }
 
@@ -29,7 +38,7 @@ impl Excess {
     /// The reason in the status of the container.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Self::Memory { .. } => "OOMKilled",
+            Self::Memory { .. } | Self::PodMemory { .. } => "OOMKilled",
             Self::Processes(_) => "TooManyProcesses",
         }
     }
@@ -37,10 +46,14 @@ impl Excess {
 
 impl fmt::Display for Excess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
         match self {
             Self::Memory { used, limit } => {
-                let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
                 write!(formatter, "it used {} MiB of memory and may use {} MiB", mebibytes(*used), mebibytes(*limit))
+            }
+            Self::PodMemory { used, limit } => {
+                let (used, limit) = (mebibytes(*used), mebibytes(*limit));
+                write!(formatter, "its Pod used {used} MiB of memory, it the most of it, and may use {limit} MiB")
             }
             Self::Processes(count) => {
                 write!(formatter, "it had {count} processes; a container may have {PROCESSES_MAX}")
@@ -49,23 +62,50 @@ impl fmt::Display for Excess {
     }
 }
 
+/// A container among the others of its Pod.
+#[derive(Debug, Clone)]
+pub(crate) struct Together {
+    pub(crate) live: LiveContainers,
+    /// The Pod and the container.
+    pub(crate) uid: String,
+    pub(crate) name: String,
+}
+
 /// Watches one container.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     init: i32,
     group: Option<Group>,
-    limit: Option<u64>,
+    together: Together,
+    /// The limit of memory, whoever sees to it.
+    memory: Option<u64>,
+    /// The limits that the node itself has to see to: of the container and of its Pod.
+    limits: (Option<u64>, Option<u64>),
     looks: Interval,
 }
 
 impl Watchdog {
     /// Watches the container whose first process is `init`.
-    pub(crate) fn new(container: &Container, init: i32, group: Option<Group>) -> Self {
-        let by_kernel = group.as_ref().is_some_and(|group| group.has(Controller::Memory));
-        let limit = Limits::of(container).memory.filter(|_| !by_kernel);
-        let mut looks = tokio::time::interval(if limit.is_some() { LOOK_OFTEN } else { LOOK_SELDOM });
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { init, group, limit, looks }
+    pub(crate) fn new(bounds: &Bounds, (init, group): (i32, Option<Group>), together: Together) -> Self {
+        let looks = tokio::time::interval(LOOK_SELDOM);
+        let mut watchdog = Self { init, group, together, memory: None, limits: (None, None), looks };
+        watchdog.hold(bounds);
+        watchdog
+    }
+
+    /// The limit of memory of the container.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
+    /// Watches for other limits from now on.
+    pub(crate) fn hold(&mut self, bounds: &Bounds) {
+        let by_kernel = self.group.as_ref().is_some_and(|group| group.has(Controller::Memory));
+        self.memory = Limits::of(Some(&bounds.resources)).memory;
+        self.limits = if by_kernel { (None, None) } else { (self.memory, bounds.pod) };
+        let often = self.limits != (None, None);
+        self.looks = tokio::time::interval(if often { LOOK_OFTEN } else { LOOK_SELDOM });
+        self.looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     }
 
     /// Waits until the container uses too much. Safe to drop before it is done.
@@ -73,13 +113,26 @@ impl Watchdog {
         loop {
             self.looks.tick().await;
             let usage = usage::of(self.init, self.group.as_ref());
-            if let Some(excess) = judge(usage, self.limit) {
+            let of_pod = || self.limits.1.and_then(|limit| self.together.excess(limit));
+            if let Some(excess) = judge(usage, self.limits.0).or_else(of_pod) {
                 return excess;
             }
             if usage.processes >= PROCESSES_MANY {
                 self.looks.reset_after(LOOK_OFTEN);
             }
         }
+    }
+}
+
+impl Together {
+    /// Whether the Pod uses more memory than it may, and this container more of it than the others.
+    fn excess(&self, limit: u64) -> Option<Excess> {
+        let containers = self.live.of(&self.uid);
+        let used = containers.iter().map(|live| (bounds::memory(&live.inside), live.inside.container.name.as_str()));
+        let used: Vec<(u64, &str)> = used.collect();
+        let total = used.iter().map(|(memory, _)| memory).sum();
+        let is_largest = used.iter().max().is_some_and(|(_, name)| *name == self.name);
+        (total > limit && is_largest).then_some(Excess::PodMemory { used: total, limit })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, Pod, PodStatus, ResourceRequirements};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::api::Api;
@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::container::Update;
 use super::downward::Addresses;
+use super::launch::Orders;
 use super::observed::{Observed, State};
 use super::plan::{self, Action};
 use super::sources::{Names, Sources};
@@ -24,6 +25,7 @@ use crate::address::PodAddress;
 use crate::cache::Lease;
 use crate::context::Context;
 use crate::proxy::{Departure, HostPorts};
+use crate::room::{Demand, Place};
 use crate::tree;
 use crate::volume::Tokens;
 
@@ -91,7 +93,7 @@ pub(crate) struct Worker {
     pub(super) names: Names,
     pub(super) sources: Sources,
     leases: Vec<Lease>,
-    pub(super) tasks: HashMap<String, watch::Sender<Option<Duration>>>,
+    pub(super) tasks: HashMap<String, Orders>,
     pub(super) sender: mpsc::Sender<(String, Update)>,
     updates: mpsc::Receiver<(String, Update)>,
     /// Not before this time is something that failed tried again.
@@ -100,6 +102,10 @@ pub(crate) struct Worker {
     pub(super) storage: Option<AbortOnDropHandle<()>>,
     /// The ports of the machine that lead to it.
     pub(super) host_ports: Option<HostPorts>,
+    /// What it was promised of the node.
+    pub(super) place: Option<Place>,
+    /// Changes of resources that were tried, and when they may be tried again.
+    pub(super) attempts: BTreeMap<String, (ResourceRequirements, Timestamp)>,
 }
 
 /// Whether the task goes on.
@@ -146,6 +152,8 @@ impl Worker {
             retry: None,
             storage: None,
             host_ports: None,
+            place: None,
+            attempts: BTreeMap::new(),
         };
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -158,6 +166,9 @@ impl Worker {
 
     async fn run(mut self) {
         self.leases = self.names.lease(&self.context.cache, &self.pod);
+        let promised = Demand::of(&self.observed.promised.imposed(&self.pod));
+        self.place = Some(self.context.room.enter(&self.pod.uid().unwrap_or_default(), promised));
+        let mut room = self.context.room.changes();
         self.recover().await;
         let mut changes = self.context.cache.changes();
         let mut services = self.context.directory.changes();
@@ -175,6 +186,7 @@ impl Worker {
                 Some((name, update)) = self.updates.recv() => self.take(&name, update),
                 Ok(()) = changes.changed(), if !self.leases.is_empty() => self.refresh().await,
                 Ok(()) = services.changed() => self.write_hosts(),
+                Ok(()) = room.changed(), if self.observed.resize.pending.is_some() => {}
                 () = timer => if self.token_due() { self.refresh().await },
                 () = self.gone.cancelled(), if !self.is_gone() => {
                     // The object is no more: what is left is to end the processes.
@@ -194,8 +206,8 @@ impl Worker {
         let old = std::mem::replace(&mut self.pod, Arc::clone(&self.pods.borrow_and_update()));
         let now = self.grace();
         if now < before && self.pod.metadata.deletion_timestamp.is_some() {
-            for stop in self.tasks.values() {
-                stop.send_if_modified(|grace| grace.replace(now).is_some());
+            for orders in self.tasks.values() {
+                orders.stop.send_if_modified(|grace| grace.replace(now).is_some());
             }
         }
         old.labels() != self.pod.labels() || old.annotations() != self.pod.annotations()
@@ -213,9 +225,9 @@ impl Worker {
     async fn act(&mut self) -> (Flow, Option<Timestamp>) {
         let now = Timestamp::now();
         let plan = plan::plan(&self.pod, &self.observed, now);
-        let mut wake = [plan.wake, self.tokens.renewal()].into_iter().flatten().min();
+        let mut wake = [plan.wake, self.tokens.renewal(), self.resize(now)].into_iter().flatten().min();
         self.depart();
-        self.close_host_ports();
+        self.close_host_ports().await;
         for action in plan.actions {
             match action {
                 Action::Prepare if self.retry.is_none_or(|retry| retry <= now) => {
@@ -225,7 +237,9 @@ impl Worker {
                 Action::Prepare => {}
                 Action::Start(name) => self.start(&name),
                 Action::BackOff(name) => self.back_off(&name),
-                Action::Stop(name) => self.stop_container(&name, self.grace_left(&name)),
+                Action::Stop(name) => {
+                    self.kill(&name, self.grace_left(&name), format!("Stopping container {name}"));
+                }
                 Action::Expire => {
                     let message = "Pod was active on the node longer than the specified deadline".to_owned();
                     self.observed.failed = Some(("DeadlineExceeded".to_owned(), message));
@@ -262,9 +276,13 @@ impl Worker {
         self.address.as_ref().map(|address| Addresses { pod: address.get(), host })
     }
 
-    pub(super) fn stop_container(&mut self, name: &str, grace: Duration) {
-        if let Some(stop) = self.tasks.get(name) {
-            stop.send_replace(Some(grace));
+    /// Ends a container; `why` is told.
+    pub(super) fn kill(&mut self, name: &str, grace: Duration, why: String) {
+        if self.observed.containers.get(name).is_some_and(|found| matches!(found.state, State::Running { .. })) {
+            self.context.events.normal(&*self.pod, Some(&ephemeral::field(&self.pod, name)), "Killing", why);
+        }
+        if let Some(orders) = self.tasks.get(name) {
+            orders.stop.send_replace(Some(grace));
         }
         if let Some(observation) = self.observed.containers.get_mut(name) {
             observation.state = match observation.state {
@@ -274,15 +292,20 @@ impl Worker {
         }
     }
 
+    /// A container, with the resources that it was promised.
     pub(super) fn container(&self, name: &str) -> Option<Container> {
-        ephemeral::find(&self.pod, name)
+        let mut container = ephemeral::find(&self.pod, name)?;
+        if let Some(promised) = self.observed.promised.containers.get(name) {
+            container.resources = Some(promised.clone());
+        }
+        Some(container)
     }
 
     /// Ends every container because the node ends; the Pod's object stays as it is.
     async fn shut_down(mut self) {
         let grace = self.grace().min(SHUTDOWN_GRACE_MAX);
-        for stop in self.tasks.values() {
-            stop.send_replace(Some(grace));
+        for orders in self.tasks.values() {
+            orders.stop.send_replace(Some(grace));
         }
         while !self.tasks.is_empty() {
             let Some((name, update)) = self.updates.recv().await else { return };

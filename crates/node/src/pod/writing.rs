@@ -15,8 +15,15 @@ use super::worker::Worker;
 use crate::names::{Cluster, Resolver};
 
 /// Conditions that the node decides; all others are left alone.
-const OWN_CONDITIONS: [&str; 5] =
-    ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+const OWN_CONDITIONS: [&str; 7] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+    "PodResizePending",
+    "PodResizeInProgress",
+];
 
 /// What the hosts file of a Pod begins with, and that of one that shares the network of the machine.
 const HOSTS: &str = "# Kubernetes-managed hosts file.";
@@ -30,7 +37,7 @@ impl Worker {
         if self.written.as_ref() == Some(&status) {
             return true;
         }
-        let patch = json!({ "metadata": { "uid": self.pod.uid() }, "status": explicit(&status) });
+        let patch = json!({ "metadata": { "uid": self.pod.uid() }, "status": explicit(&status, &basis) });
         let name = self.pod.name_any();
         match self.pods_api().patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await {
             Ok(_) => {
@@ -127,8 +134,8 @@ fn is_own(condition: &PodCondition) -> bool {
     OWN_CONDITIONS.contains(&condition.type_.as_str())
 }
 
-/// The status as a patch: a reason that no longer applies is removed, not left behind.
-fn explicit(status: &PodStatus) -> Value {
+/// The status as a patch: a reason or a condition that no longer applies is removed, not left behind.
+fn explicit(status: &PodStatus, before: &Pod) -> Value {
     let mut value = serde_json::to_value(status).expect("a status is plain data");
     let clear = |object: &mut Value| {
         if let Some(object) = object.as_object_mut() {
@@ -139,6 +146,13 @@ fn explicit(status: &PodStatus) -> Value {
     clear(&mut value);
     for condition in value.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
         clear(condition);
+    }
+    let told = |type_: &str| status.conditions.iter().flatten().any(|condition| condition.type_ == type_);
+    let had = before.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let gone = had.filter(|condition| is_own(condition) && !told(&condition.type_));
+    let gone: Vec<Value> = gone.map(|condition| json!({"type": condition.type_, "$patch": "delete"})).collect();
+    if let Some(conditions) = value.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.extend(gone);
     }
     value
 }
@@ -152,8 +166,14 @@ mod tests {
         let condition =
             PodCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..PodCondition::default() };
         let status = PodStatus { conditions: Some(vec![condition]), ..PodStatus::default() };
-        let value = explicit(&status);
+        let before: Pod = serde_json::from_value(json!({"status": {"conditions": [
+            {"type": "PodResizePending", "status": "True"}, {"type": "Ready", "status": "False"},
+            {"type": "example.com/mine", "status": "True"}]}}))
+        .unwrap();
+        let value = explicit(&status, &before);
         assert_eq!(value["reason"], Value::Null);
         assert!(value["conditions"][0].as_object().unwrap().contains_key("message"));
+        assert_eq!(value["conditions"][1], json!({"type": "PodResizePending", "$patch": "delete"}));
+        assert_eq!(value["conditions"].as_array().unwrap().len(), 2);
     }
 }

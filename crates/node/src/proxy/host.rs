@@ -53,6 +53,14 @@ impl HostPorts {
         Ok(open)
     }
 
+    /// Closes the ports; when this is done they are free.
+    pub(crate) async fn close(self) {
+        for task in self.tasks {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+
     async fn serve(&mut self, front: Front, backend: SocketAddr, node: Ipv4Addr) -> Result<(), String> {
         let (door, stand_in) = match door::open(front).await {
             Ok(open) => open,
@@ -122,10 +130,8 @@ mod tests {
         }
         let taken = HostPorts::open(&wanted, POD, NODE).await.unwrap_err();
         assert!(taken.contains(&format!("another program listens on port {port}")), "{taken}");
-        drop(open);
-        while TcpStream::connect((NODE, port)).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
+        open.close().await;
+        TcpListener::bind((NODE, port)).await.expect("the port is free again");
     }
 
     #[tokio::test]

@@ -11,7 +11,10 @@ use rustix::mount::OpenTreeFlags;
 
 /// Opens what `path` names inside of `volume`, for its place alone.
 pub(crate) fn open(volume: &Path, path: &Path) -> io::Result<OwnedFd> {
-    open_at(&top(volume)?, path).map_err(explain)
+    open_at(&top(volume)?, path).map_err(|error| match error {
+        Errno::NOENT => io::Error::other("it is not there"),
+        error => explain(error),
+    })
 }
 
 /// Opens what `path` names inside of `volume` as a tree that can be mounted.

@@ -35,7 +35,7 @@ pub use spec::{
 pub use survivor::{attach, end_below};
 pub use terminal::{Size, Terminal, TerminalOutput};
 
-pub(crate) use beneath::make as make_beneath;
+pub(crate) use beneath::{make as make_beneath, open as open_beneath};
 pub(crate) use point::resolve;
 
 use std::io;

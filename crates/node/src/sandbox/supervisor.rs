@@ -19,6 +19,7 @@ use super::process::Standard;
 use super::spec::{Attachment, ContainerSpec, PROTOCOL, Report, Request};
 use super::survivor::Pipes;
 use super::wire::{self, Lines, Next, Setup};
+use crate::remains::Claim;
 use crate::sys::{self, Forked};
 
 const NAMESPACES: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
@@ -68,7 +69,9 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         None => Link::only(control),
     };
     let address = spec.address;
-    Supervisor { spec: Some(spec), ..Supervisor::new(link, child, Some(ours), address) }.run()
+    // Not before the container was started, which would share it.
+    let claim = Claim::of_run(&spec.scratch);
+    Supervisor { spec: Some(spec), claim, ..Supervisor::new(link, child, Some(ours), address) }.run()
 }
 
 /// The event loop of a supervisor, also used for programs run in an existing container.
@@ -85,6 +88,8 @@ pub(crate) struct Supervisor {
     spec: Option<ContainerSpec>,
     started: Option<SystemTime>,
     ended: Option<i32>,
+    /// What the node has outside of its directory, which is in use as long as the container is.
+    claim: Option<Claim>,
 }
 
 impl Supervisor {
@@ -105,6 +110,7 @@ impl Supervisor {
             spec: None,
             started: None,
             ended: None,
+            claim: None,
         }
     }
 
@@ -134,6 +140,7 @@ impl Supervisor {
         if forgotten || lost {
             // The container's first process ends with this one.
             self.kill();
+            self.leave_nothing();
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if ready.door && self.link.accept() {
@@ -260,6 +267,16 @@ impl Supervisor {
         // A program in a container of others takes with it what it started in its own session; a container takes all.
         if self.spec.is_none() && self.ended.is_none() {
             sys::signal(-self.child.pid, libc::SIGKILL);
+        }
+    }
+
+    /// Nobody is there to clear up: what the container has outside of its directory goes with it.
+    fn leave_nothing(&mut self) {
+        if let Some(group) = self.spec.as_ref().and_then(|spec| spec.group.as_ref()) {
+            group.remove();
+        }
+        if let Some(claim) = self.claim.take() {
+            claim.release();
         }
     }
 

@@ -7,7 +7,6 @@ mod token;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown, lchown};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use k8s_openapi::api::core::v1::{HostPathVolumeSource, PersistentVolume, Persist
 use kube::{Api, Client, ResourceExt};
 
 use crate::pod::{Addresses, Sources};
+use crate::remains;
 
 pub(crate) use payload::PayloadError;
 pub(crate) use size::size;
@@ -33,7 +33,7 @@ pub(crate) enum VolumeError {
     #[error("persistentvolumeclaim \"{claim}\" of volume \"{volume}\" {problem}")]
     Claim { volume: String, claim: String, problem: String },
     #[error(
-        "volume \"{volume}\" has a type that this node does not support; emptyDir, configMap, secret, projected, downwardAPI, hostPath, ephemeral and claims of local volumes are"
+        "volume \"{volume}\" has a type that this node does not support; emptyDir, configMap, secret, projected, downwardAPI, hostPath, image, ephemeral and claims of local volumes are"
     )]
     Unsupported { volume: String },
 }
@@ -48,16 +48,6 @@ pub(crate) struct Supplies<'a> {
     pub(crate) memory: PathBuf,
 }
 
-/// Where a machine has files in memory.
-const MEMORY: &str = "/dev/shm";
-
-/// Where the node in `dir` keeps volumes that are to be in memory: apart from those of other nodes of the machine.
-pub(crate) fn memory(dir: &Path) -> PathBuf {
-    let mut hasher = DefaultHasher::new();
-    dir.hash(&mut hasher);
-    Path::new(MEMORY).join(format!("windlass-{:016x}", hasher.finish()))
-}
-
 /// Makes every volume of a Pod below `directory`, or brings it up to date; where each is.
 pub(crate) async fn prepare(
     pod: &Pod,
@@ -66,16 +56,19 @@ pub(crate) async fn prepare(
 ) -> Result<BTreeMap<String, PathBuf>, VolumeError> {
     let mut places = BTreeMap::new();
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    for volume in volumes {
+    // The files of an image are there when it is, which each container sees to.
+    for volume in volumes.filter(|volume| volume.image.is_none()) {
         let place = prepare_one(pod, volume, &directory.join(&volume.name), supplies).await?;
         places.insert(volume.name.clone(), place);
     }
     Ok(places)
 }
 
-/// True for volumes that containers only read: those whose content the node writes, and claims that say so.
+/// True for volumes that containers only read: images, those whose content the node writes, and claims that say so.
 pub(crate) fn is_read_only(volume: &Volume) -> bool {
-    is_payload(volume) || volume.persistent_volume_claim.as_ref().is_some_and(|source| source.read_only == Some(true))
+    is_payload(volume)
+        || volume.image.is_some()
+        || volume.persistent_volume_claim.as_ref().is_some_and(|source| source.read_only == Some(true))
 }
 
 /// True for volumes whose content the node writes.
@@ -108,7 +101,7 @@ async fn prepare_one(
         return Ok(place.to_owned());
     }
     if let Some(source) = &volume.empty_dir {
-        let in_memory = source.medium.as_deref() == Some("Memory") && Path::new(MEMORY).is_dir();
+        let in_memory = source.medium.as_deref() == Some("Memory") && remains::has_memory();
         let place = if in_memory { supplies.memory.join(&volume.name) } else { place.to_owned() };
         make(pod, &place).map_err(io_error)?;
         return Ok(place);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use kube::Client;
 use windlass_cluster::{Cluster, ClusterConfig};
@@ -11,10 +12,11 @@ use crate::ground::{Test, begin, config, eventually, run_tests};
 /// What a program of tests does; it is also the sandbox process and the cluster to kill.
 pub(crate) fn run(tests: &[Test]) {
     let (runtime, arguments) = begin();
-    if let [role, directory] = arguments.as_slice()
+    if let [role, directory, seconds] = arguments.as_slice()
         && role == "cluster"
     {
-        return runtime.block_on(serve(config(Path::new(directory))));
+        let survival = Duration::from_secs(seconds.parse().unwrap());
+        return runtime.block_on(serve(ClusterConfig { survival, ..config(Path::new(directory)) }));
     }
     run_tests(&runtime, tests, &arguments);
 }
@@ -27,8 +29,13 @@ async fn serve(config: ClusterConfig) {
 
 /// Starts a cluster in a process of its own.
 pub(crate) fn spawn(directory: &Path) -> Child {
+    spawn_surviving(directory, 0)
+}
+
+/// Starts a cluster in a process of its own, whose Pods wait so many seconds for the next one.
+pub(crate) fn spawn_surviving(directory: &Path, seconds: u64) -> Child {
     let program = std::env::current_exe().unwrap();
-    Command::new(program).arg("cluster").arg(directory).spawn().unwrap()
+    Command::new(program).arg("cluster").arg(directory).arg(seconds.to_string()).spawn().unwrap()
 }
 
 /// A client of that cluster, once it answers.

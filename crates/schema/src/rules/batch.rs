@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::cursor::{At, immutable, not_negative, one_of, required};
-use super::{pod, pod_update, selector};
-use crate::FieldError;
+use super::cursor::{At, immutable, not_negative, one_of};
+use super::{job_policy, pod, pod_update, schedule, selector};
+use crate::{FieldError, names};
 
 /// The name of a CronJob leaves room for the suffix of its Jobs.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
@@ -18,18 +18,27 @@ const FIXED: [&str; 5] = [
     "spec.successPolicy",
 ];
 
-const MACROS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-
 pub(super) fn job(job: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let spec = job.member("spec");
     generated_selector(job, errors);
     job_spec(&spec, errors);
     selector::matching(&spec, errors);
-    let Some(old) = old else { return };
+    let Some(old) = old else { return last_hostname(job, errors) };
     keep_completions(&spec, &old.member("spec"), errors);
     immutable(job, old, &["spec.selector"], errors);
     keep_template(job, old, errors);
     immutable(job, old, &FIXED, errors);
+}
+
+/// The Pods of a Job with indexes are called after it and their index.
+fn last_hostname(job: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (name, spec) = (job.at("metadata.name"), job.member("spec"));
+    let count = spec.member("completions").int().filter(|count| *count > 0);
+    let Some(count) = count.filter(|_| spec.member("completionMode").text() == "Indexed") else { return };
+    let hostname = format!("{}-{}", name.text(), count - 1);
+    if !names::is_label(&hostname) {
+        errors.push(name.wrong_text(format!("will not able to create pod with invalid DNS label: {hostname}")));
+    }
 }
 
 /// Unless told otherwise, a Job finds its Pods by labels that only they have.
@@ -110,14 +119,25 @@ pub(super) fn cron_job(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<F
     if old.is_none() && name.text().len() > CRON_JOB_NAME_BYTES_MAX {
         errors.push(name.invalid(format!("must be no more than {CRON_JOB_NAME_BYTES_MAX} characters")));
     }
-    let schedule = spec.member("schedule");
-    required(&schedule, errors);
-    if !schedule.is_absent() {
-        errors.extend(wrong_schedule(schedule.text()).map(|detail| schedule.invalid(detail)));
+    let zone = spec.member("timeZone");
+    let old_spec = old.map(|old| old.member("spec"));
+    let had_zone = old_spec.as_ref().is_some_and(|old| old.member("schedule").text().contains("TZ"));
+    schedule::check(&spec.member("schedule"), had_zone, &zone, errors);
+    not_negative(&spec, &["startingDeadlineSeconds"], errors);
+    if old_spec.is_none_or(|old| old.member("timeZone").value != zone.value) {
+        schedule::zone(&zone, errors);
     }
-    not_negative(&spec, &["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"], errors);
     one_of(&spec.member("concurrencyPolicy"), &["Allow", "Forbid", "Replace"], errors);
-    job_spec(&spec.at("jobTemplate.spec"), errors);
+    let template = spec.at("jobTemplate.spec");
+    job_spec(&template, errors);
+    let (selector, is_manual) = (template.member("selector"), template.member("manualSelector"));
+    if selector.is_set() {
+        errors.push(selector.invalid("`selector` will be auto-generated"));
+    }
+    if is_manual.is_true() {
+        errors.push(FieldError::not_supported(is_manual.path, true, &["nil", "false"]));
+    }
+    not_negative(&spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], errors);
 }
 
 fn job_spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
@@ -134,55 +154,19 @@ fn job_spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
         ],
         errors,
     );
-    one_of(&spec.member("completionMode"), &["NonIndexed", "Indexed"], errors);
-    let completions = spec.member("completions");
-    if spec.member("completionMode").text() == "Indexed" && completions.value.is_null() {
-        errors.push(completions.missing("when completion mode is Indexed"));
-    }
+    job_policy::indexes(spec, errors);
+    job_policy::managed_by(&spec.member("managedBy"), errors);
+    job_policy::failure(spec, errors);
+    job_policy::success(spec, errors);
+    job_policy::replacement(spec, errors);
     pod::template(&spec.member("template"), errors);
     let restart_policy = spec.at("template.spec.restartPolicy");
     match restart_policy.text() {
+        "OnFailure" if spec.member("podFailurePolicy").is_set() => {
+            errors.push(restart_policy.invalid("only \"Never\" is supported when podFailurePolicy is specified"));
+        }
         "OnFailure" | "Never" => {}
         "" | "Always" => errors.push(restart_policy.missing("valid values: \"OnFailure\", \"Never\"")),
         _ => one_of(&restart_policy, &["OnFailure", "Never"], errors),
     }
-}
-
-/// What is wrong with a schedule, as far as its form tells.
-fn wrong_schedule(schedule: &str) -> Option<String> {
-    if schedule.contains("TZ=") {
-        return Some("cannot use TZ or CRON_TZ in schedule, use timeZone field instead".to_owned());
-    }
-    if MACROS.contains(&schedule) || schedule.starts_with("@every ") {
-        return None;
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if schedule.starts_with('@') {
-        return Some(format!("unrecognized descriptor: {schedule}"));
-    }
-    if fields.len() != 5 {
-        let found = fields.len();
-        return Some(format!("expected exactly 5 fields, found {found}: [{}]", fields.join(" ")));
-    }
-    let bounds = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
-    fields.iter().zip(bounds).find_map(|(field, (min, max))| wrong_field(field, min, max))
-}
-
-fn wrong_field(field: &str, min: u32, max: u32) -> Option<String> {
-    field.split(',').find_map(|part| {
-        let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
-        if step.is_some_and(|step| step.parse::<u32>().is_ok_and(|step| step == 0)) {
-            return Some(format!("step of range should be a positive number: {part}"));
-        }
-        range.split('-').find_map(|bound| match bound.parse::<u32>() {
-            Ok(number) if number < min => Some(format!("beginning of range ({number}) below minimum ({min}): {part}")),
-            Ok(number) if number > max => Some(format!("end of range ({number}) above maximum ({max}): {part}")),
-            Ok(_) => None,
-            // Names of months and days, and the wildcards.
-            Err(_) if matches!(bound, "*" | "?") || (bound.len() == 3 && max <= 12) => None,
-            Err(_) => {
-                Some(format!("failed to parse int from {bound}: strconv.Atoi: parsing \"{bound}\": invalid syntax"))
-            }
-        })
-    })
 }

@@ -70,6 +70,36 @@ impl<'a> At<'a> {
         self.value.as_bool().unwrap_or_default()
     }
 
+    /// Whether the value is there, empty or not.
+    pub(super) fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// The same value under another path, where errors name one.
+    pub(super) fn renamed(&self, path: impl Into<String>) -> At<'a> {
+        At { path: path.into(), value: self.value }
+    }
+
+    /// The error of a text, which is shown empty where there is none.
+    pub(super) fn wrong_text(&self, detail: impl Into<String>) -> FieldError {
+        FieldError::invalid(self.path.clone(), self.text(), detail)
+    }
+
+    /// The error of a number, which is shown as zero where there is none.
+    pub(super) fn wrong_number(&self, detail: impl Into<String>) -> FieldError {
+        FieldError::invalid(self.path.clone(), self.int().unwrap_or_default(), detail)
+    }
+
+    /// The error of a text that must be one of `supported`.
+    pub(super) fn unsupported(&self, supported: &[&str]) -> FieldError {
+        FieldError::not_supported(self.path.clone(), self.text(), supported)
+    }
+
+    /// The error of a text that is there already.
+    pub(super) fn again(&self) -> FieldError {
+        FieldError::duplicate(self.path.clone(), self.text())
+    }
+
     pub(super) fn invalid(&self, detail: impl Into<String>) -> FieldError {
         FieldError::invalid(self.path.clone(), self.value.clone(), detail)
     }
@@ -97,6 +127,24 @@ pub(super) fn one_of(at: &At<'_>, supported: &[&str], errors: &mut Vec<FieldErro
     }
 }
 
+/// The text, if the field is there at all, must be one of `supported`.
+pub(super) fn set_one_of(at: &At<'_>, supported: &[&str], errors: &mut Vec<FieldError>) {
+    if at.is_set() && !supported.contains(&at.text()) {
+        errors.push(at.unsupported(supported));
+    }
+}
+
+/// The text must be there and follow `rule`.
+pub(super) fn required_name(at: &At<'_>, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+    required(at, errors);
+    named(at, rule, errors);
+}
+
+/// The text, empty or not, must follow `rule`.
+pub(super) fn follows(at: &At<'_>, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
+    errors.extend(rule(at.text()).into_iter().map(|detail| at.wrong_text(detail)));
+}
+
 /// The text, where there is one, must follow `rule`, which names what is wrong.
 pub(super) fn named(at: &At<'_>, rule: fn(&str) -> Vec<String>, errors: &mut Vec<FieldError>) {
     if !at.is_absent() {
@@ -104,9 +152,9 @@ pub(super) fn named(at: &At<'_>, rule: fn(&str) -> Vec<String>, errors: &mut Vec
     }
 }
 
-/// The numbers under these names must not be negative.
-pub(super) fn not_negative(at: &At<'_>, names: &[&str], errors: &mut Vec<FieldError>) {
-    let members = names.iter().map(|name| at.member(name));
+/// The numbers at these dotted paths must not be negative.
+pub(super) fn not_negative(at: &At<'_>, paths: &[&str], errors: &mut Vec<FieldError>) {
+    let members = paths.iter().map(|path| at.at(path));
     let negative = members.filter(|member| member.int().is_some_and(|value| value < 0));
     errors.extend(negative.map(|member| member.invalid("must be greater than or equal to 0")));
 }
@@ -121,9 +169,7 @@ pub(super) fn port(at: &At<'_>, errors: &mut Vec<FieldError>) {
 /// A port by number or by name.
 pub(super) fn port_or_name(at: &At<'_>, errors: &mut Vec<FieldError>) {
     match at.value {
-        Value::String(_) => {
-            errors.extend(crate::names::port_name(at.text()).into_iter().map(|detail| at.invalid(detail)))
-        }
+        Value::String(_) => follows(at, crate::names::port_name, errors),
         _ => port(at, errors),
     }
 }

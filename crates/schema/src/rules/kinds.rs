@@ -49,9 +49,23 @@ fn ingress(object: &At<'_>, errors: &mut Vec<FieldError>) {
 
 fn ingress_path(entry: &At<'_>, errors: &mut Vec<FieldError>) {
     let (path, path_type) = (entry.member("path"), entry.member("pathType"));
+    let is_absolute = path.text().starts_with('/');
     match path_type.text() {
-        "" => errors.push(path_type.missing("pathType must be specified")),
-        "Exact" | "Prefix" if !path.text().starts_with('/') => errors.push(path.invalid("must be an absolute path")),
+        "" => return errors.push(path_type.missing("pathType must be specified")),
+        "Exact" | "Prefix" => {
+            if !is_absolute {
+                errors.push(path.wrong_text("must be an absolute path"));
+            }
+            let inner = ["//", "/./", "/../", "%2f", "%2F"].into_iter().filter(|part| path.text().contains(part));
+            errors.extend(inner.map(|part| path.invalid(format!("must not contain '{part}'"))));
+            let last = ["/..", "/."].into_iter().filter(|end| path.text().ends_with(end));
+            errors.extend(last.map(|end| path.invalid(format!("cannot end with '{end}'"))));
+        }
+        "ImplementationSpecific" => {
+            if !path.is_absent() && !is_absolute {
+                errors.push(path.invalid("must be an absolute path"));
+            }
+        }
         _ => one_of(&path_type, &["Exact", "ImplementationSpecific", "Prefix"], errors),
     }
     backend(&entry.member("backend"), errors);

@@ -3,25 +3,43 @@
 mod access;
 mod admission;
 mod admission_policy;
+mod affinity;
 mod autoscaler;
 mod batch;
+mod container;
 mod cursor;
 mod data;
+mod environment;
 mod event;
+mod job_policy;
 mod kinds;
 mod limits;
 mod metadata;
+mod mount;
+mod path;
 mod pod;
+mod pod_dns;
+mod pod_join;
+mod pod_notes;
 mod pod_resize;
 mod pod_resources;
+mod pod_security;
 mod pod_sysctl;
 mod pod_update;
+mod probe;
+mod projection;
 mod quota;
+mod resources;
+mod restart;
+mod schedule;
 mod selector;
 mod service;
+mod spread;
 mod status;
 mod storage;
 mod toleration;
+mod volume;
+mod windows;
 mod workload;
 
 use serde_json::Value;
@@ -30,6 +48,7 @@ use crate::{FieldError, Kind};
 use cursor::At;
 
 pub use metadata::validate_metadata;
+pub use pod_join::validate_pod_joining;
 pub use pod_resize::validate_pod_resize;
 
 /// Checks a new object of a built-in kind, and what changed against the `old` one on an update.
@@ -89,6 +108,10 @@ pub fn validate_webhook_client(path: &str, config: &Value) -> Vec<FieldError> {
     errors
 }
 
+#[cfg(test)]
+mod pod_place_tests;
+#[cfg(test)]
+mod pod_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

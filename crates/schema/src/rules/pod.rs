@@ -1,234 +1,165 @@
 //! Pods and their templates.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::cursor::{At, named, not_negative, one_of, port, port_or_name, required, unique};
-use super::{metadata, pod_resize, pod_resources, pod_sysctl, pod_update, toleration};
-use crate::{FieldError, names, quantity};
+use super::cursor::{At, follows, named, one_of, set_one_of};
+use super::{affinity, container, environment, metadata, pod_dns, pod_notes, pod_resources, pod_security, pod_update};
+use super::{resources, spread, toleration, volume, windows};
+use crate::{FieldError, names};
 
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
-const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
+const DEADLINE_MAX: i64 = i32::MAX as i64;
+
+/// What the rules of the parts of a Pod ask of the whole.
+pub(super) struct Whole<'a> {
+    /// The spec of the Pod.
+    pub(super) spec: At<'a>,
+    /// The volumes in which nothing is wrong, by name.
+    pub(super) volumes: HashMap<&'a str, &'a Value>,
+}
+
+impl Whole<'_> {
+    /// Whether its users are those of the host.
+    pub(super) fn has_host_users(&self) -> bool {
+        self.spec.member("hostUsers").value != false
+    }
+}
 
 /// The addresses that a node reports.
 pub(super) fn addresses(pod: &At<'_>, errors: &mut Vec<FieldError>) {
     for list in ["podIPs", "hostIPs"] {
         pod.member("status").member(list).items().for_each(|entry| {
             // The item is named, not its member.
-            super::service::ip(&At { path: entry.path.clone(), value: entry.member("ip").value }, errors);
+            super::service::ip(&entry.member("ip").renamed(entry.path.clone()), errors);
         });
     }
 }
 
 pub(super) fn pod(pod: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    sound(pod, errors);
+    let new = pod.member("spec");
+    let Some(old) = old else { return created(pod, errors) };
+    pod_notes::kept(&pod.at("metadata.annotations"), &old.at("metadata.annotations"), errors);
+    pod_update::check(&new, &old.member("spec"), errors);
+}
+
+/// Checks a Pod by itself, whether it is new or not.
+pub(super) fn sound(pod: &At<'_>, errors: &mut Vec<FieldError>) {
     let pod_spec = pod.member("spec");
-    spec(&pod_spec, errors);
-    if let Some(old) = old {
-        pod_update::check(&pod_spec, &old.member("spec"), errors);
+    pod_notes::check(&pod.at("metadata.annotations"), &pod_spec, errors);
+    spec(&pod_spec, Some(pod.at("metadata.name").text()), errors);
+    if pod_spec.member("serviceAccountName").is_absent() {
+        let sources = pod_spec.member("volumes").items().flat_map(|volume| volume.at("projected.sources").items());
+        let tokens = sources.map(|source| source.member("serviceAccountToken")).filter(At::is_set);
+        errors.extend(tokens.map(|token| token.forbidden("must not be specified when serviceAccountName is not set")));
     }
+    let containers = ["containers", "initContainers"].into_iter().flat_map(|list| pod_spec.member(list).items());
+    containers.for_each(|container| container::image_of_pod(&container, errors));
+}
+
+/// What holds for a Pod only when it comes.
+fn created(pod: &At<'_>, errors: &mut Vec<FieldError>) {
+    let spec = pod.member("spec");
+    let (late, node) = (spec.member("ephemeralContainers"), spec.member("nodeName"));
+    if !late.is_absent() {
+        errors.push(late.forbidden("cannot be set on create"));
+    }
+    if !node.is_absent() && !spec.member("schedulingGates").is_absent() {
+        errors.push(node.forbidden("cannot be set until all schedulingGates have been cleared"));
+    }
+    pod_notes::match_fields(&pod.at("metadata.annotations"), &spec, errors);
 }
 
 /// Checks a template of Pods.
 pub(super) fn template(template: &At<'_>, errors: &mut Vec<FieldError>) {
     // Errors name neither by its full path.
-    let moved =
-        |name: &str| At { path: template.member(name).path, value: template.member("metadata").member(name).value };
+    let moved = |name: &str| template.member("metadata").member(name).renamed(template.member(name).path);
+    let (notes, pod_spec) = (moved("annotations"), template.member("spec"));
     metadata::labels(&moved("labels"), errors);
-    metadata::annotations(&moved("annotations"), errors);
-    spec(&template.member("spec"), errors);
+    metadata::annotations(&notes, errors);
+    pod_notes::check(&notes, &pod_spec, errors);
+    spec(&pod_spec, None, errors);
+    pod_notes::match_fields(&notes, &pod_spec, errors);
+    let late = pod_spec.member("ephemeralContainers");
+    if !late.is_absent() {
+        errors.push(late.forbidden("ephemeral containers not allowed in pod template"));
+    }
 }
 
-fn spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
-    let volumes = volumes(&spec.member("volumes"), errors);
-    required(&spec.member("containers"), errors);
-    let mut seen = HashSet::new();
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in spec.member(list).items() {
-            check_container(&container, &volumes, errors);
-            pod_resize::policies(&container, list, spec.member("restartPolicy").text(), errors);
-            let name = container.member("name");
-            if !name.is_absent() && !seen.insert(name.text()) {
-                errors.push(FieldError::duplicate(name.path, name.value.clone()));
-            }
-        }
+/// Checks the spec of a Pod with this name, or of a template.
+fn spec(spec: &At<'_>, pod: Option<&str>, errors: &mut Vec<FieldError>) {
+    let volumes = volume::check(&spec.member("volumes"), pod, errors);
+    let whole = Whole { spec: spec.clone(), volumes };
+    resources::pod_claims(&spec.member("resourceClaims"), errors);
+    container::regular(&whole, errors);
+    container::init(&whole, errors);
+    container::ephemeral(&whole, errors);
+    pod_resources::check(spec, errors);
+    if spec.member("hostNetwork").is_true() {
+        host_ports(spec, pod.is_some(), errors);
     }
     one_of(&spec.member("restartPolicy"), &RESTART_POLICIES, errors);
-    one_of(&spec.member("dnsPolicy"), &DNS_POLICIES, errors);
+    pod_dns::policy(&spec.member("dnsPolicy"), errors);
     metadata::labels(&spec.member("nodeSelector"), errors);
+    pod_security::pod(spec, errors);
+    affinity::check(&spec.member("affinity"), errors);
+    pod_dns::config(spec, errors);
+    for gate in spec.member("readinessGates").items() {
+        follows(&gate.member("conditionType"), names::qualified, errors);
+    }
+    scheduling_gates(&spec.member("schedulingGates"), errors);
+    spread::check(&spec.member("topologySpreadConstraints"), errors);
+    windows::host_processes(spec, errors);
+    pod_security::host_users(&whole, errors);
+    pod_dns::hostname(spec, errors);
+    small_parts(spec, errors);
+    windows::system(spec, errors);
+    environment::file_volumes(spec, errors);
+}
+
+fn small_parts(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     named(&spec.member("serviceAccountName"), names::subdomain, errors);
     named(&spec.member("nodeName"), names::subdomain, errors);
+    let deadline = spec.member("activeDeadlineSeconds");
+    if deadline.int().is_some_and(|seconds| !(1..=DEADLINE_MAX).contains(&seconds)) {
+        errors.push(deadline.invalid(format!("must be between 1 and {DEADLINE_MAX}, inclusive")));
+    }
     named(&spec.member("hostname"), names::label, errors);
     named(&spec.member("subdomain"), names::label, errors);
-    named(&spec.member("priorityClassName"), names::subdomain, errors);
-    pod_resources::check(spec, errors);
     toleration::check(&spec.member("tolerations"), errors);
-    pod_sysctl::check(&spec.at("securityContext.sysctls"), errors);
-    let deadline = spec.member("activeDeadlineSeconds");
-    if deadline.int().is_some_and(|seconds| seconds < 1) {
-        errors.push(deadline.invalid("must be between 1 and 2147483647, inclusive"));
+    pod_dns::aliases(&spec.member("hostAliases"), errors);
+    named(&spec.member("priorityClassName"), names::subdomain, errors);
+    let class = spec.member("runtimeClassName");
+    if class.is_set() {
+        follows(&class, names::subdomain, errors);
     }
+    set_one_of(&spec.member("preemptionPolicy"), &["PreemptLowerPriority", "Never"], errors);
+    resources::overhead(&spec.member("overhead"), errors);
 }
 
-fn volumes<'a>(volumes: &At<'a>, errors: &mut Vec<FieldError>) -> HashSet<&'a str> {
-    for volume in volumes.items() {
-        let name = volume.member("name");
-        required(&name, errors);
-        named(&name, names::label, errors);
-        let sources = volume
-            .value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(name, source)| *name != "name" && !source.is_null());
-        let mut sources = sources.map(|(name, _)| name);
-        if sources.next().is_none() {
-            errors.push(volume.missing("must specify a volume type"));
-        }
-        errors.extend(sources.map(|name| volume.member(name).forbidden("may not specify more than 1 volume type")));
-    }
-    unique(volumes, "name", errors);
-    volumes.items().map(|volume| volume.member("name").text()).collect()
-}
-
-fn check_container(container: &At<'_>, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
-    let (name, image) = (container.member("name"), container.member("image"));
-    required(&name, errors);
-    named(&name, names::label, errors);
-    required(&image, errors);
-    if image.text().trim() != image.text() {
-        errors.push(image.invalid("must not have leading or trailing whitespace"));
-    }
-    one_of(&container.member("imagePullPolicy"), &PULL_POLICIES, errors);
-    one_of(&container.member("terminationMessagePolicy"), &["File", "FallbackToLogsOnError"], errors);
-    ports(&container.member("ports"), errors);
-    environment(container, errors);
-    mounts(&container.member("volumeMounts"), volumes, errors);
-    resources(&container.member("resources"), errors);
-    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        probe(&container.member(name), name != "readinessProbe", errors);
-    }
-    for name in ["postStart", "preStop"] {
-        handler(&container.at("lifecycle").member(name), errors);
-    }
-}
-
-fn ports(ports: &At<'_>, errors: &mut Vec<FieldError>) {
-    for entry in ports.items() {
-        named(&entry.member("name"), names::port_name, errors);
-        let number = entry.member("containerPort");
-        match number.int() {
-            None | Some(0) => errors.push(number.missing("")),
-            Some(_) => port(&number, errors),
-        }
-        let host_port = entry.member("hostPort");
-        if host_port.int() != Some(0) {
-            port(&host_port, errors);
-        }
-        one_of(&entry.member("protocol"), &PROTOCOLS, errors);
-    }
-    unique(ports, "name", errors);
-}
-
-fn environment(container: &At<'_>, errors: &mut Vec<FieldError>) {
-    for variable in container.member("env").items() {
-        let (name, source) = (variable.member("name"), variable.member("valueFrom"));
-        required(&name, errors);
-        if !name.text().chars().all(|character| character.is_ascii_graphic() || character == ' ')
-            || name.text().contains('=')
-        {
-            errors.push(name.invalid(
-                "a valid environment variable name must consist only of printable ASCII characters other than '='",
-            ));
-        }
-        if source.value.is_null() {
-            continue;
-        }
-        let sources = source.value.as_object().map_or(0, serde_json::Map::len);
-        if sources != 1 {
-            let detail = if sources == 0 {
-                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-            } else {
-                "may not have more than one field specified at a time"
-            };
-            errors.push(FieldError::invalid(source.path.clone(), "", detail));
-        } else if !variable.member("value").is_absent() {
-            errors.push(FieldError::invalid(source.path.clone(), "", "may not be specified when `value` is not empty"));
+/// On the network of the host, a port is the port of the host; a template may leave that to its Pods.
+fn host_ports(spec: &At<'_>, is_pod: bool, errors: &mut Vec<FieldError>) {
+    let ports = spec.member("containers").items().flat_map(|container| container.member("ports").items());
+    for port in ports {
+        let (host, own) = (port.member("hostPort"), port.member("containerPort"));
+        let number = |at: &At<'_>| at.int().unwrap_or_default();
+        if (is_pod || number(&host) != 0) && number(&host) != number(&own) {
+            errors.push(host.wrong_number("must match `containerPort` when `hostNetwork` is true"));
         }
     }
 }
 
-fn mounts(mounts: &At<'_>, volumes: &HashSet<&str>, errors: &mut Vec<FieldError>) {
-    let mut paths = HashSet::new();
-    for mount in mounts.items() {
-        let (name, path) = (mount.member("name"), mount.member("mountPath"));
-        if name.is_absent() {
-            errors.push(name.missing(""));
-        } else if !volumes.contains(name.text()) {
-            errors.push(FieldError::not_found(name.path, name.value.clone()));
+fn scheduling_gates(gates: &At<'_>, errors: &mut Vec<FieldError>) {
+    let mut seen = Vec::new();
+    for gate in gates.items() {
+        // The item is named, not its member.
+        let name = gate.member("name").renamed(gate.path.clone());
+        follows(&name, names::qualified, errors);
+        if seen.contains(&name.text()) {
+            errors.push(name.again());
         }
-        required(&path, errors);
-        if !path.is_absent() && !paths.insert(path.text()) {
-            errors.push(path.invalid("must be unique"));
-        }
-    }
-}
-
-pub(super) fn resources(resources: &At<'_>, errors: &mut Vec<FieldError>) {
-    let (limits, requests) = (resources.member("limits"), resources.member("requests"));
-    for (_, amount) in limits.entries().chain(requests.entries()) {
-        if quantity::nanos(amount.text()).is_some_and(|nanos| nanos < 0) {
-            errors.push(amount.invalid("must be greater than or equal to 0"));
-        }
-    }
-    for (name, request) in requests.entries() {
-        let Some(limit) = limits.value.get(name).and_then(Value::as_str) else { continue };
-        if quantity::nanos(request.text()) > quantity::nanos(limit) {
-            let detail = format!("must be less than or equal to {name} limit of {limit}");
-            errors.push(FieldError::invalid(requests.path.clone(), request.text(), detail));
-        }
-    }
-}
-
-/// A probe that restarts the container succeeds at the first success.
-fn probe(probe: &At<'_>, restarts: bool, errors: &mut Vec<FieldError>) {
-    if probe.value.is_null() {
-        return;
-    }
-    handler(probe, errors);
-    not_negative(
-        probe,
-        &["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"],
-        errors,
-    );
-    let threshold = probe.member("successThreshold");
-    if restarts && threshold.int().is_some_and(|threshold| threshold != 1) {
-        errors.push(threshold.invalid("must be 1"));
-    }
-}
-
-fn handler(handler: &At<'_>, errors: &mut Vec<FieldError>) {
-    if handler.value.is_null() {
-        return;
-    }
-    let handlers: Vec<At<'_>> =
-        HANDLERS.iter().map(|name| handler.member(name)).filter(|at| !at.value.is_null()).collect();
-    if handlers.is_empty() {
-        errors.push(handler.missing("must specify a handler type"));
-    }
-    errors.extend(handlers.iter().skip(1).map(|at| at.forbidden("may not specify more than 1 handler type")));
-    required_if(&handler.member("exec"), "command", errors);
-    for name in ["httpGet", "tcpSocket"] {
-        port_or_name(&handler.member(name).member("port"), errors);
-    }
-    one_of(&handler.at("httpGet.scheme"), &["HTTP", "HTTPS"], errors);
-}
-
-fn required_if(at: &At<'_>, name: &str, errors: &mut Vec<FieldError>) {
-    if !at.value.is_null() {
-        required(&at.member(name), errors);
+        seen.push(name.text());
     }
 }

@@ -21,7 +21,7 @@ pub fn validate_pod_resize(kind: &Kind, new: &Value, old: &Value) -> Vec<FieldEr
         return vec![FieldError::forbidden("", "windows pods cannot be resized")];
     }
     let mut errors = metadata::validate_metadata(kind, new, Some(old));
-    pod::pod(&At::root(new), None, &mut errors);
+    pod::sound(&At::root(new), &mut errors);
     let class = old["status"]["qosClass"].as_str().unwrap_or_else(|| service_class(old));
     if class != service_class(new) {
         let detail = "Pod QOS Class may not change as a result of resizing";
@@ -191,7 +191,7 @@ mod tests {
         check(
             |pod| resources(pod, "requests", "example.com/x", json!("2")),
             &[
-                "spec.containers[0].resources.requests: Invalid value: \"2\": must be less than or equal to example.com/x limit of 1",
+                "spec.containers[0].resources.requests: Invalid value: \"2\": must be equal to example.com/x limit of 1",
                 "spec: Forbidden: only cpu and memory resources are mutable",
             ],
         );

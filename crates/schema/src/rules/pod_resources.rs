@@ -1,7 +1,7 @@
 //! What a Pod as a whole may ask for.
 
 use super::cursor::At;
-use super::pod;
+use super::resources;
 use crate::pod_resources::{COMPUTE, of_containers};
 use crate::quantity::Quantity;
 use crate::{FieldError, quantity};
@@ -14,6 +14,9 @@ pub(super) fn check(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     if own.value.is_null() {
         return;
     }
+    if spec.at("os.name").text() == "windows" {
+        return errors.push(own.forbidden("may not be set for a windows pod"));
+    }
     let claims = own.member("claims");
     if !claims.value.is_null() {
         errors.push(claims.forbidden("claims may not be set for Resources at pod-level"));
@@ -24,9 +27,9 @@ pub(super) fn check(spec: &At<'_>, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::not_supported(amount.path, name, &[COMPUTE[0], HUGE_PAGES, COMPUTE[1]]));
         }
     }
-    pod::resources(&own, errors);
+    resources::amounts(&own, errors);
     requests(spec, &own.member("requests"), errors);
-    limits(spec, &own.member("limits"), errors);
+    limits(spec, &own, errors);
 }
 
 fn requests(spec: &At<'_>, own: &At<'_>, errors: &mut Vec<FieldError>) {
@@ -40,13 +43,14 @@ fn requests(spec: &At<'_>, own: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn limits(spec: &At<'_>, own: &At<'_>, errors: &mut Vec<FieldError>) {
+fn limits(spec: &At<'_>, whole: &At<'_>, errors: &mut Vec<FieldError>) {
+    let own = whole.member("limits");
     for (index, container) in spec.member("containers").items().enumerate() {
         for (name, limit) in container.at("resources.limits").entries() {
             let Some(there) = own.value.get(name).and_then(serde_json::Value::as_str) else { continue };
             if quantity::nanos(limit.text()) > quantity::nanos(there) {
                 // The path is as upstream has it.
-                let path = format!("spec.resources.containers[{index}][{name}].limits");
+                let path = format!("{}.containers[{index}][{name}].limits", whole.path);
                 let detail = format!("must be less than or equal to pod limits of {there}");
                 errors.push(FieldError::invalid(path, limit.text(), detail));
             }

@@ -9,18 +9,33 @@ const LENGTH_MAX: usize = 253;
 /// The rule as clients know it, for the message.
 const PATTERN: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
-/// Checks the names at `spec.securityContext.sysctls`.
-pub(super) fn check(sysctls: &At<'_>, errors: &mut Vec<FieldError>) {
+/// Checks the names at `securityContext.sysctls` of the spec of a Pod.
+pub(super) fn check(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
-    for sysctl in sysctls.items() {
+    for sysctl in spec.at("securityContext.sysctls").items() {
         let name = sysctl.member("name");
         if name.is_absent() {
             errors.push(name.missing(""));
         } else if !is_name(name.text()) {
             errors.push(name.invalid(format!("must have at most {LENGTH_MAX} characters and match regex {PATTERN}")));
-        } else if !seen.insert(name.text()) {
-            errors.push(FieldError::duplicate(name.path.clone(), name.value.clone()));
+        } else if seen.contains(name.text()) {
+            errors.push(name.again());
         }
+        seen.insert(name.text());
+        let host = namespace(name.text()).filter(|namespace| spec.member(namespace).is_true());
+        errors.extend(host.map(|host| name.invalid(format!("may not be specified when '{host}' is true"))));
+    }
+}
+
+/// The field by which a Pod shares with the host what a parameter is about.
+fn namespace(name: &str) -> Option<&'static str> {
+    let name = name.replace('/', ".");
+    let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    match name.as_str() {
+        "kernel.sem" => Some("hostIPC"),
+        _ if is_of(&["kernel.shm", "kernel.msg", "fs.mqueue."]) => Some("hostIPC"),
+        _ if is_of(&["net."]) => Some("hostNetwork"),
+        _ => None,
     }
 }
 
@@ -50,11 +65,13 @@ mod tests {
         for name in ["foo-", "bar..", "", ".a", "A", "a b"] {
             assert!(!is_name(name), "{name}");
         }
-        let list = json!([{"name": "a.b"}, {"name": "foo-"}, {"name": "a.b"}, {}]);
+        let list = json!([{"name": "a.b"}, {"name": "foo-"}, {"name": "a.b"}, {}, {"name": "net.core.somaxconn"}]);
+        let spec = json!({"hostNetwork": true, "securityContext": {"sysctls": list}});
         let mut errors = Vec::new();
-        check(&At { path: "sysctls".to_owned(), value: &list }, &mut errors);
-        let paths: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        assert_eq!(paths.len(), 3, "{paths:?}");
-        assert!(paths[0].starts_with("sysctls[1].name: Invalid value: \"foo-\""), "{paths:?}");
+        check(&At { path: "spec".to_owned(), value: &spec }, &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), 4, "{texts:?}");
+        assert!(texts[0].starts_with("spec.securityContext.sysctls[1].name: Invalid value: \"foo-\""), "{texts:?}");
+        assert!(texts[3].ends_with("may not be specified when 'hostNetwork' is true"), "{texts:?}");
     }
 }

@@ -2,25 +2,16 @@
 
 use serde_json::Value;
 
-use super::cursor::{At, immutable, named, one_of, required};
+use super::cursor::{At, immutable, named, one_of, required, set_one_of};
+use super::selector;
 use crate::{FieldError, names, quantity};
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let spec = claim.member("spec");
-    access_modes(&spec, errors);
+    claim_spec(&spec, errors);
     let storage = spec.at("resources.requests.storage");
-    if storage.is_absent() {
-        errors.push(FieldError::required("spec.resources[storage]", ""));
-    } else if quantity::nanos(storage.text()).is_some_and(|nanos| nanos <= 0) {
-        errors.push(FieldError::invalid("spec.resources[storage]", storage.text(), "must be greater than zero"));
-    }
-    one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
-    let class = spec.member("storageClassName");
-    if !class.text().is_empty() {
-        named(&class, names::subdomain, errors);
-    }
     let Some(old) = old else { return };
     let old_spec = old.member("spec");
     let is_bound = claim.at("status.phase").text() == "Bound";
@@ -39,6 +30,45 @@ pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
     if mode != old_spec.member("volumeMode").value {
         errors.push(FieldError::invalid("volumeMode", mode.clone(), "field is immutable"));
     }
+}
+
+/// Checks what a claim asks for, in a claim or in a template of one.
+pub(super) fn claim_spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
+    selector::check(&spec.member("selector"), errors);
+    access_modes(spec, errors);
+    let alone = "ReadWriteOncePod";
+    let modes: Vec<&str> = spec.member("accessModes").items().map(|mode| mode.text()).collect();
+    if modes.contains(&alone) && modes.iter().any(|mode| *mode != alone && MODES.contains(mode)) {
+        errors.push(spec.member("accessModes").forbidden("may not use ReadWriteOncePod with other access modes"));
+    }
+    let storage = spec.at("resources.requests.storage");
+    let shown = crate::field::key(&spec.member("resources").path, "storage");
+    if storage.is_absent() {
+        errors.push(FieldError::required(shown, ""));
+    } else if quantity::nanos(storage.text()).is_some_and(|nanos| nanos <= 0) {
+        errors.push(FieldError::invalid(shown, storage.text(), "must be greater than zero"));
+    }
+    named(&spec.member("storageClassName"), names::subdomain, errors);
+    set_one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
+    data_source(&spec.member("dataSource"), errors);
+    let reference = spec.member("dataSourceRef");
+    data_source(&reference, errors);
+    named(&reference.member("namespace"), names::label, errors);
+    named(&spec.member("volumeAttributesClassName"), names::subdomain, errors);
+}
+
+fn data_source(source: &At<'_>, errors: &mut Vec<FieldError>) {
+    if !source.is_set() {
+        return;
+    }
+    let (kind, group) = (source.member("kind"), source.member("apiGroup"));
+    required(&source.member("name"), errors);
+    required(&kind, errors);
+    if group.is_absent() && kind.text() != "PersistentVolumeClaim" {
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.push(FieldError::invalid(source.path.clone(), kind.text(), detail));
+    }
+    named(&group, names::subdomain, errors);
 }
 
 /// What a claim keeps: all of its spec, but once it is bound, it may grow and change its class of attributes.

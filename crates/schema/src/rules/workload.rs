@@ -1,9 +1,11 @@
 //! Deployments and what else keeps Pods running.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 
 use super::cursor::{At, count_or_percent, immutable, named, not_negative, one_of};
-use super::{pod, selector};
+use super::{pod, selector, storage};
 use crate::{FieldError, names};
 
 /// What may change in the spec of a StatefulSet.
@@ -59,14 +61,33 @@ pub(super) fn daemon_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec
 
 pub(super) fn stateful_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let spec = object.member("spec");
-    if selector::of_workload(&spec, "statefulset", errors) {
-        // Claims of the templates are volumes of the Pods, too.
-        let with_claims = with_claim_volumes(spec.value);
-        let template = At { path: format!("{}.template", spec.path), value: &with_claims };
-        pod::template(&template, errors);
+    // What is wrong with the Pods of a set that is there stays as it is.
+    let skips_pods = old.is_some_and(|old| {
+        let mut wrong = Vec::new();
+        stateful_set_spec(&old.member("spec"), false, &mut wrong);
+        !wrong.is_empty()
+    });
+    stateful_set_spec(&spec, skips_pods, errors);
+    if old.is_none() {
+        named(&spec.member("serviceName"), names::label, errors);
+        let claims = spec.member("volumeClaimTemplates");
+        claims.items().for_each(|claim| storage::claim_spec(&claim.member("spec"), errors));
     }
-    always_restarts(&spec, "StatefulSet", errors);
-    not_negative(&spec, &["replicas", "minReadySeconds"], errors);
+    let Some(old) = old else { return };
+    if frozen(spec.value) != frozen(old.member("spec").value) {
+        errors.push(spec.forbidden(
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        ));
+    }
+}
+
+fn stateful_set_spec(spec: &At<'_>, skips_pods: bool, errors: &mut Vec<FieldError>) {
+    if selector::of_workload(spec, "statefulset", errors) && !skips_pods {
+        let template = pods_of_set(spec.value);
+        pod::template(&At { path: spec.member("template").path, value: &template }, errors);
+    }
+    always_restarts(spec, "StatefulSet", errors);
+    not_negative(spec, &["replicas", "minReadySeconds", "ordinals.start"], errors);
     let policy = spec.member("podManagementPolicy");
     if !policy.is_absent() && !["OrderedReady", "Parallel"].contains(&policy.text()) {
         errors.push(policy.invalid("must be 'OrderedReady' or 'Parallel'"));
@@ -75,15 +96,6 @@ pub(super) fn stateful_set(object: &At<'_>, old: Option<&At<'_>>, errors: &mut V
     for name in ["whenDeleted", "whenScaled"] {
         let policy = spec.member("persistentVolumeClaimRetentionPolicy").member(name);
         one_of(&policy, &["Retain", "Delete"], errors);
-    }
-    if old.is_none() {
-        named(&spec.member("serviceName"), names::label, errors);
-    }
-    let Some(old) = old else { return };
-    if frozen(spec.value) != frozen(old.member("spec").value) {
-        errors.push(spec.forbidden(
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
-        ));
     }
 }
 
@@ -193,17 +205,20 @@ fn frozen(spec: &Value) -> Value {
     spec
 }
 
-fn with_claim_volumes(spec: &Value) -> Value {
+/// The template as its Pods will have it: claims are volumes ahead of the others, and the set gives the names.
+fn pods_of_set(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     let claims = spec["volumeClaimTemplates"].as_array().into_iter().flatten();
-    let names: Vec<&str> = claims.filter_map(|claim| claim["metadata"]["name"].as_str()).collect();
+    let names: BTreeSet<&str> = claims.map(|claim| claim["metadata"]["name"].as_str().unwrap_or_default()).collect();
     let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) else { return template };
-    let volumes = pod.entry("volumes").or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(volumes) = volumes {
-        volumes.retain(|volume| !volume["name"].as_str().is_some_and(|name| names.contains(&name)));
-        volumes.extend(
-            names.iter().map(|name| serde_json::json!({"name": name, "persistentVolumeClaim": {"claimName": name}})),
-        );
+    pod.retain(|name, _| !["hostname", "subdomain"].contains(&name.as_str()));
+    if names.is_empty() {
+        return template;
+    }
+    if let Some(volumes) = pod.entry("volumes").or_insert_with(|| json!([])).as_array_mut() {
+        volumes.retain(|volume| !names.contains(volume["name"].as_str().unwrap_or_default()));
+        let claimed = names.iter().map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        volumes.splice(..0, claimed);
     }
     template
 }

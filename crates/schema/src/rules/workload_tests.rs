@@ -156,3 +156,20 @@ fn more_is_not_ready_than_there_is() {
         ],
     );
 }
+
+#[test]
+fn claims_of_a_stateful_set_are_volumes_of_its_pods() {
+    let claims = |claims: Value| {
+        with(|spec| {
+            spec["template"]["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
+            spec["volumeClaimTemplates"] = claims;
+        })
+    };
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    check(STATEFUL_SET, claims(json!([{"metadata": {"name": "v"}, "spec": spec}])), &[]);
+    let nameless = [
+        "spec.template.spec.volumes[0].persistentVolumeClaim.claimName: Required value",
+        "spec.template.spec.volumes[0].name: Required value",
+    ];
+    check(STATEFUL_SET, claims(json!([{"spec": spec}])), &nameless);
+}

@@ -1,0 +1,136 @@
+//! The check of conversions: both ways, with objects that are made after the schemas.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::sample::{Dice, Fill, value};
+use super::{Chain, Version};
+use crate::difference::words;
+use crate::names;
+
+/// How many objects of each version are sent around.
+const OBJECTS: u64 = 200;
+
+/// A field that does not come back by itself: it is kept in an annotation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loss {
+    /// The version that has the field.
+    pub from: &'static str,
+    /// The version that has no place for it.
+    pub to: &'static str,
+    /// Where it is.
+    pub field: String,
+    /// A value of it.
+    pub example: Option<Value>,
+    /// What comes back in its place.
+    pub returned: Option<Value>,
+}
+
+/// What the functions between versions lose, and so is kept in annotations.
+#[derive(Clone, Debug, Default)]
+pub struct Losses(Vec<Loss>);
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}: {}", self.from, self.to, self.field)
+    }
+}
+
+impl Losses {
+    /// All of them.
+    pub fn all(&self) -> &[Loss] {
+        &self.0
+    }
+
+    /// Nothing is lost but what is expected, each as `v1 -> v1beta1: spec.weight`.
+    ///
+    /// # Panics
+    /// If anything else is lost, or something that is expected is not.
+    #[track_caller]
+    pub fn assert_only(&self, expected: &[&str]) {
+        let found: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        let unexpected = self.0.iter().filter(|loss| !expected.contains(&loss.to_string().as_str()));
+        let mut complaints: Vec<String> = unexpected
+            .map(|loss| {
+                let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+                format!("{loss} is lost: {} comes back as {}", show(&loss.example), show(&loss.returned))
+            })
+            .collect();
+        let missing = expected.iter().filter(|line| !found.iter().any(|found| found == *line));
+        complaints.extend(missing.map(|line| format!("{line} is not lost (any more)")));
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+}
+
+/// Sends objects of every version to every other and back.
+pub(super) fn losses(chain: &Chain) -> Losses {
+    let mut found = BTreeMap::new();
+    for (index, version) in chain.versions.iter().enumerate() {
+        for object in objects(version) {
+            for (other, to) in chain.versions.iter().enumerate().filter(|(other, _)| *other != index) {
+                let away = send(chain, object.clone(), &to.api_version);
+                if other.abs_diff(index) == 1 {
+                    collect(&mut found, (version, to), &away);
+                }
+                let back = send(chain, away.clone(), &version.api_version);
+                assert_eq!(back, object, "not restored after it was {away}");
+            }
+        }
+    }
+    Losses(found.into_values().collect())
+}
+
+type Found = BTreeMap<String, Loss>;
+
+/// The losses are what the way away had to keep.
+fn collect(found: &mut Found, (from, to): (&Version, &Version), away: &Value) {
+    let text = away["metadata"]["annotations"][names::kept(from.facts.version)].as_str().unwrap_or("[]");
+    let kept: Vec<crate::difference::Difference> = serde_json::from_str(text).unwrap_or_default();
+    for difference in kept {
+        let loss = Loss {
+            from: from.facts.version,
+            to: to.facts.version,
+            field: words(&difference.path),
+            example: difference.value,
+            returned: difference.other,
+        };
+        found.entry(loss.to_string()).or_insert(loss);
+    }
+}
+
+fn send(chain: &Chain, object: Value, to: &str) -> Value {
+    let text = object.to_string();
+    chain.convert(object, to).unwrap_or_else(|error| panic!("{text} does not become {to}: {error}"))
+}
+
+/// Objects of a version as its type writes them.
+fn objects(version: &Version) -> Vec<Value> {
+    let mut definition = (version.define)();
+    let schema = definition.spec.versions.pop().and_then(|version| version.schema?.open_api_v3_schema);
+    let schema = serde_json::to_value(schema).unwrap_or_default();
+    let make = |seed: u64| {
+        let fill = match seed {
+            0 => Fill::Nothing,
+            1 => Fill::Everything,
+            _ => Fill::Some,
+        };
+        let mut object = value(&schema, fill, &mut Dice::new(seed));
+        object["apiVersion"] = version.api_version.clone().into();
+        object["kind"] = version.facts.kind.into();
+        object["metadata"] = json!({"name": "sample", "uid": "1", "labels": {"a": "b"}});
+        let mut object = (version.normalize)(object).ok()?;
+        object["metadata"] = json!({"name": "sample", "uid": "1", "labels": {"a": "b"}});
+        Some(object)
+    };
+    let objects: Vec<Value> = (0..OBJECTS).filter_map(make).collect();
+    let least = OBJECTS / 4;
+    assert!(
+        objects.len() as u64 >= least,
+        "of {OBJECTS} objects made after the schema of {} its type reads only {}: the type is narrower than its schema",
+        version.api_version,
+        objects.len(),
+    );
+    objects
+}

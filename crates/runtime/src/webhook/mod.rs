@@ -1,0 +1,14 @@
+//! Webhooks: functions that the API server asks over HTTPS, with certificates that are made and renewed here.
+
+mod certificates;
+mod keeper;
+mod keys;
+mod migration;
+mod registration;
+mod routes;
+mod server;
+mod service;
+mod trust;
+
+pub use registration::{Reach, Registration};
+pub use service::{ServeError, Serving, Webhooks};

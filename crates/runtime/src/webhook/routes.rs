@@ -1,0 +1,78 @@
+//! From a path and a body to an answer.
+
+use kube::core::conversion::{ConversionRequest, ConversionResponse, ConversionReview};
+use serde_json::{Value, json};
+use windlass_core::Chain;
+use windlass_core::admission::{Answer, Hook, Review};
+
+use super::registration::{CONVERT_PATH, Registration};
+
+/// What can be asked at which path.
+pub(super) struct Routes {
+    hooks: Vec<(String, Hook)>,
+    chains: Vec<Chain>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RouteError {
+    #[error("there is no webhook at {0}")]
+    Path(String),
+    #[error("this is no review: {0}")]
+    Body(#[from] serde_json::Error),
+    #[error("the review has no request")]
+    Empty,
+}
+
+impl Routes {
+    pub(super) fn new(registration: &Registration) -> Self {
+        let hooks = registration.hooks.iter().map(|hook| (hook.path(), hook.clone())).collect();
+        Self { hooks, chains: registration.chains.clone() }
+    }
+
+    /// Whether something answers at `path`.
+    pub(super) fn has(&self, path: &str) -> bool {
+        path == CONVERT_PATH || self.hooks.iter().any(|(known, _)| known == path)
+    }
+
+    /// The answer to `body`, of a time that its size and the author's function determine.
+    pub(super) fn answer(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, RouteError> {
+        if path == CONVERT_PATH {
+            return self.convert(body);
+        }
+        let found = self.hooks.iter().find(|(known, _)| known == path);
+        let (_, hook) = found.ok_or_else(|| RouteError::Path(path.to_owned()))?;
+        let review: Review = serde_json::from_slice(body)?;
+        let question = review.request.as_ref().ok_or(RouteError::Empty)?;
+        let answer = hook.decide(question).unwrap_or_else(|error| {
+            let message = format!("the object cannot be read: {error}");
+            let status = json!({"status": "Failure", "code": 422, "reason": "Invalid", "message": message});
+            Answer { uid: question.uid.clone(), status: Some(status), ..Answer::default() }
+        });
+        Ok(serde_json::to_vec(&review.answered(answer))?)
+    }
+
+    fn convert(&self, body: &[u8]) -> Result<Vec<u8>, RouteError> {
+        let review: ConversionReview = serde_json::from_slice(body)?;
+        let mut request = ConversionRequest::from_review(review).map_err(|_| RouteError::Empty)?;
+        let (objects, to) = (std::mem::take(&mut request.objects), request.desired_api_version.clone());
+        let converted: Result<Vec<Value>, String> =
+            objects.into_iter().map(|object| self.convert_one(object, &to)).collect();
+        let response = ConversionResponse::for_request(request);
+        let response = match converted {
+            Ok(objects) => response.success(objects),
+            Err(why) => response.failure(kube::core::Status::failure(&why, "Invalid")),
+        };
+        Ok(serde_json::to_vec(&response.into_review())?)
+    }
+
+    fn convert_one(&self, object: Value, to: &str) -> Result<Value, String> {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, name) =
+            (text(&object["kind"]), format!("{}/{}", text(&metadata["namespace"]), text(&metadata["name"])));
+        let chain = self.chains.iter().find(|chain| chain.is_of(&kind, to));
+        let chain = chain.ok_or_else(|| format!("no {kind} is converted to {to} here"))?;
+        chain.convert(object, to).map_err(|error| format!("{kind} {name}: {error}"))
+    }
+}

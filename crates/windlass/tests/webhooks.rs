@@ -1,0 +1,240 @@
+//! Functions of admission, asked by a cluster in this process over HTTPS.
+
+#![expect(missing_docs, reason = "the kinds are those of a test")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod served;
+
+use served::{Served, serve};
+use tokio_util::sync::CancellationToken;
+use windlass::k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use windlass::kube::Api;
+use windlass::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use windlass::prelude::*;
+use windlass::runtime::{Clock, Health};
+use windlass::serde_json::json;
+use windlass::{App, Program, k8s_openapi};
+use windlass_testkit::{TestClock, TestCluster};
+
+/// A ticket.
+#[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
+#[resource(group = "desk.example.com", version = "v1", kind = "Ticket")]
+pub struct TicketSpec {
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    #[serde(default)]
+    pub done: bool,
+}
+
+struct Tickets;
+
+impl Operator for Tickets {
+    type Resource = Ticket;
+
+    fn desired(&self, _: &Ticket, _: &World) -> Outcome<NoStatus> {
+        Desired::new().settled()
+    }
+}
+
+fn fill(ticket: &mut Ticket, request: &Request<Ticket>) {
+    let owner = || request.user_name().to_owned();
+    ticket.spec.owner.get_or_insert_with(owner);
+}
+
+fn judge(ticket: &Ticket, request: &Request<Ticket>) -> Verdict {
+    assert!(ticket.spec.title != "panic", "the author made a mistake");
+    let old_owner = request.old.as_ref().and_then(|old| old.spec.owner.as_deref());
+    let is_taken = old_owner.is_some_and(|owner| owner != request.user_name());
+    Verdict::allow()
+        .deny_if(is_taken, format!("only {} may change it", old_owner.unwrap_or_default()))
+        .invalid_if(ticket.spec.title.is_empty(), "spec.title", "say what it is about")
+        .invalid_if(ticket.spec.owner.as_deref() == Some("nobody"), "spec.owner", "somebody must care")
+        .warn_if(request.dry_run, "this was only a try")
+}
+
+fn keep(ticket: &Ticket, _: &Request<Ticket>) -> Verdict {
+    Verdict::allow().deny_if(!ticket.spec.done, "finish it first")
+}
+
+fn app() -> App<Tickets> {
+    windlass::operator(Tickets).defaulting(fill).validating(judge).validating_deletion(keep)
+}
+
+fn ticket(name: &str, title: &str) -> Ticket {
+    Ticket::new(name, TicketSpec { title: title.into(), owner: None, done: false })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_fill_in_refuse_and_warn() {
+    let served = Served::start(&app()).await;
+    assert!(served.health.is_ready(), "{:?}", served.health.report());
+    let alice: Api<Ticket> = Api::namespaced(served.cluster.client_as("alice", &["system:masters"]), "default");
+    let bob: Api<Ticket> = Api::namespaced(served.cluster.client_as("bob", &["system:masters"]), "default");
+
+    let made = alice.create(&PostParams::default(), &ticket("t", "lamp")).await.unwrap();
+    assert_eq!(made.spec.owner.as_deref(), Some("alice"));
+
+    let rename = Patch::Merge(json!({"spec": {"title": "light"}}));
+    let refusal = bob.patch("t", &PatchParams::default(), &rename).await.unwrap_err().to_string();
+    assert!(refusal.contains("only alice may change it"), "{refusal}");
+    alice.patch("t", &PatchParams::default(), &rename).await.unwrap();
+
+    let mut bad = ticket("u", "");
+    bad.spec.owner = Some("nobody".into());
+    let windlass::kube::Error::Api(status) = alice.create(&PostParams::default(), &bad).await.unwrap_err() else {
+        panic!("not an answer of the API")
+    };
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"), "{status:?}");
+    assert!(status.message.contains("spec.title: say what it is about; spec.owner: somebody must care"), "{status:?}");
+
+    let refusal = alice.delete("t", &DeleteParams::default()).await.unwrap_err().to_string();
+    assert!(refusal.contains("finish it first"), "{refusal}");
+    alice.patch("t", &PatchParams::default(), &Patch::Merge(json!({"spec": {"done": true}}))).await.unwrap();
+    alice.delete("t", &DeleteParams::default()).await.unwrap();
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_try_is_known_to_be_one_and_warnings_arrive() {
+    let served = Served::start(&app()).await;
+    let request = windlass::kube::core::Request::new("/apis/desk.example.com/v1/namespaces/default/tickets");
+    let body = windlass::serde_json::to_vec(&ticket("t", "lamp")).unwrap();
+    let dry_run = PostParams { dry_run: true, field_manager: None };
+    let request = request.create(&dry_run, body).unwrap();
+    let answer = served.cluster.client().send(request.map(Into::into)).await.unwrap();
+    assert_eq!(answer.status(), 201);
+    assert!(answer.headers()["warning"].to_str().unwrap().contains("this was only a try"));
+    assert!(served.cluster.list::<Ticket>().await.is_empty());
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_fails_one_request_and_no_other() {
+    let served = Served::start(&app()).await;
+    let tickets: Api<Ticket> = served.cluster.api();
+    let refusal = tickets.create(&PostParams::default(), &ticket("t", "panic")).await.unwrap_err().to_string();
+    assert!(refusal.contains("the webhook panicked"), "{refusal}");
+    tickets.create(&PostParams::default(), &ticket("t", "lamp")).await.unwrap();
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_say_when_a_function_is_asked() {
+    let hook = Hook::validate(judge).when("titled", "object.spec.title != 'panic'");
+    let served = Served::start(&windlass::operator(Tickets).webhook(hook)).await;
+    let tickets: Api<Ticket> = served.cluster.api();
+    tickets.create(&PostParams::default(), &ticket("t", "panic")).await.unwrap();
+    assert!(tickets.create(&PostParams::default(), &ticket("u", "")).await.is_err());
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_outside_of_the_cluster_takes_its_webhooks_with_it() {
+    let served = Served::start(&app()).await;
+    let cluster = served.end_webhooks().await;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client());
+    assert!(configurations.get_opt("ticket-operator").await.unwrap().is_none());
+    cluster.api::<Ticket>().create(&PostParams::default(), &ticket("t", "")).await.unwrap();
+    cluster.stop().await;
+}
+
+fn data(secret: &Secret, name: &str) -> String {
+    let data = secret.data.as_ref().and_then(|data| data.get(name)).map(|bytes| bytes.0.clone());
+    String::from_utf8(data.unwrap_or_default()).unwrap()
+}
+
+async fn bundle(cluster: &TestCluster) -> String {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client());
+    let configuration = configurations.get("ticket-operator").await.unwrap();
+    let bundle = configuration.webhooks.unwrap()[0].client_config.ca_bundle.clone().unwrap();
+    String::from_utf8(bundle.0).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_renewed_before_their_end_without_a_failed_request() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let long_ago = k8s_openapi::jiff::Timestamp::now() - 252 * day;
+    let clock = TestClock::running_from(&long_ago.to_string());
+    let served = Served::on(TestCluster::start().await, &app(), clock.clock()).await;
+    let (cluster, secret) = (&served.cluster, "ticket-operator-webhook-keys");
+    let first = cluster.api::<Secret>().get(secret).await.unwrap();
+
+    // The certificate has ended, and the authority is near its end: the next one is made known, but not used.
+    clock.advance(250 * day);
+    let second = cluster.until::<Secret>(secret, |secret| !data(secret, "next-ca.crt").is_empty()).await;
+    assert_eq!(data(&second, "ca.crt"), data(&first, "ca.crt"));
+    assert_ne!(data(&second, "tls.crt"), data(&first, "tls.crt"));
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client());
+    let knows_both = |all: &[ValidatingWebhookConfiguration]| {
+        let hooks = all.iter().flat_map(|it| it.webhooks.iter().flatten());
+        let bundles = hooks.filter_map(|hook| hook.client_config.ca_bundle.clone());
+        bundles.into_iter().all(|bundle| String::from_utf8(bundle.0).unwrap().matches("BEGIN CERT").count() == 2)
+    };
+    windlass_testkit::until(configurations, knows_both).await;
+    let tickets = cluster.api::<Ticket>();
+    tickets.create(&PostParams::default(), &ticket("a", "lamp")).await.unwrap();
+
+    // After a day everybody knows it.
+    clock.advance(day + Duration::from_secs(60));
+    let third = cluster.until::<Secret>(secret, |secret| data(secret, "ca.crt") != data(&second, "ca.crt")).await;
+    assert_eq!(data(&third, "ca.crt"), data(&second, "next-ca.crt"));
+    assert_ne!(data(&third, "tls.crt"), data(&second, "tls.crt"));
+    assert_eq!(bundle(cluster).await.matches("BEGIN CERT").count(), 2, "the old one is trusted to its end");
+    for index in 0..5 {
+        tickets.create(&PostParams::default(), &ticket(&format!("b-{index}"), "lamp")).await.unwrap();
+    }
+    assert!(tickets.get("b-4").await.unwrap().spec.owner.is_some(), "the functions were asked");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_share_one_set_of_keys() {
+    let cluster = TestCluster::start().await;
+    let (health, stop) = (Health::default(), CancellationToken::new());
+    let app = app();
+    let start = || serve(&cluster, &app, &health, Clock::system(), &stop);
+    let (mut one, mut two, mut three) = tokio::join!(start(), start(), start());
+    tokio::join!(one.ready(), two.ready(), three.ready());
+    let secrets: Vec<Secret> = cluster.list().await;
+    let kept: Vec<_> = secrets.iter().filter(|it| it.name_any() == "ticket-operator-webhook-keys").collect();
+    let [secret] = kept.as_slice() else { panic!("{kept:?}") };
+    assert_eq!(bundle(&cluster).await, data(secret, "ca.crt"), "all trust the one authority");
+    stop.cancel();
+    tokio::join!(one.ended(), two.ended(), three.ended());
+    cluster.stop().await;
+}
+
+#[test]
+fn manifests_carry_what_webhooks_need_and_no_more() {
+    let app = app();
+    let manifests = app.manifests(&windlass::ManifestOptions::of(&app));
+    let find = |kind: &str, name: &str| {
+        let found = manifests.iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}")).clone()
+    };
+    let role = find("Role", "ticket-operator-webhooks");
+    assert_eq!(
+        role["rules"],
+        json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"],
+                "resourceNames": ["ticket-operator-webhook-keys"]}])
+    );
+    let role = find("ClusterRole", "ticket-operator-webhooks");
+    assert!(
+        role["rules"].as_array().unwrap().iter().all(|rule| rule["resourceNames"] == json!(["ticket-operator"])),
+        "{role}"
+    );
+    let service = find("Service", "ticket-operator-webhook");
+    assert_eq!(service["spec"]["ports"][0]["targetPort"], "webhooks");
+    find("Secret", "ticket-operator-webhook-keys");
+    let configuration = find("ValidatingWebhookConfiguration", "ticket-operator");
+    let client = &configuration["webhooks"][0]["clientConfig"];
+    assert_eq!(
+        client["service"],
+        json!({"namespace": "ticket-system", "name": "ticket-operator-webhook", "port": 443,
+               "path": "/validate-desk-example-com-v1-ticket"})
+    );
+    let deployment = find("Deployment", "ticket-operator");
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(args, &json!(["run", "--leader-elect", "--webhooks=cluster"]));
+}
