@@ -84,8 +84,8 @@ tests of windlass-apiserver compare with that. A new expression is added to a fi
              `cargo xtask conformance differential` sends the same random requests to Windlass and to a real kube-apiserver with etcd:\n\
              creates, updates, every kind of patch, applies by several managers, deletes with every option, lists, pages, watches and\n\
              subresources, most of them wrong in some way. Every answer is compared, and so is every object after every request.\n\
-             `--seed N` makes other requests, `--requests N` more, `--only RESOURCE` those about one kind. It fails if an answer\n\
-             differs and says which.\n\n\
+             `--seed N` makes other requests, `--requests N` more, `--only RESOURCE` those about one kind, `--pods` those about Pods\n\
+             and templates, put together of many parts and broken anywhere. It fails if an answer differs and says which.\n\n\
              These differences are allowed; the list is part of the program:\n\n\
              | what | why |\n| --- | --- |\n",
         );

@@ -136,6 +136,8 @@ struct Walk {
 
 enum Segment {
     Field(&'static str),
+    /// A struct whose members stand directly in the outer map: only errors of the decoder name it.
+    Inline(&'static str),
     Key(String),
     Index(usize),
 }
@@ -186,7 +188,10 @@ impl Walk {
         }
         for field in &known.fields {
             match field.r#type {
-                Type::Message(reference) if field.is_inline => self.fields(reference.target(), members, object, worst),
+                Type::Message(reference) if field.is_inline => {
+                    let inner = reference.target();
+                    self.within(Segment::Inline(inner.go_name()), |walk| walk.fields(inner, members, object, worst));
+                }
                 _ => {
                     let value = members.remove(field.name).filter(|value| !value.is_null());
                     let read = |walk: &mut Self| value.map(|value| walk.field(field, value)).transpose();
@@ -317,7 +322,7 @@ impl Walk {
             .path
             .iter()
             .filter_map(|segment| match segment {
-                Segment::Field(name) => Some(*name),
+                Segment::Field(name) | Segment::Inline(name) => Some(*name),
                 Segment::Key(_) | Segment::Index(_) => None,
             })
             .collect();
@@ -335,6 +340,7 @@ impl Walk {
         for segment in &self.path {
             match segment {
                 Segment::Index(index) => path.push_str(&format!("[{index}]")),
+                Segment::Inline(_) => {}
                 Segment::Field(name) => push_name(&mut path, name),
                 Segment::Key(name) => push_name(&mut path, name),
             }

@@ -38,6 +38,11 @@ fn wrong_types_are_worded_as_go_words_them() {
         "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container",
     );
     check(POD, json!({"spec": "x"}), "json: cannot unmarshal string into Go struct field Pod.spec of type v1.PodSpec");
+    check(
+        POD,
+        json!({"spec": {"volumes": [{"name": "v", "nfs": {"server": 1}}]}}),
+        "json: cannot unmarshal number into Go struct field NFSVolumeSource.spec.volumes.VolumeSource.nfs.server of type string",
+    );
 }
 
 #[test]
