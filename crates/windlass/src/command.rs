@@ -155,10 +155,10 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         config.probes = args.health_probe_bind_address.0;
         config.events = args.events_bind_address.0;
         let own_namespace = client.default_namespace().to_owned();
-        let lease_namespace = args.leader_election_namespace.clone().unwrap_or(own_namespace);
+        let lease_namespace = args.leader_election_namespace.clone().unwrap_or_else(|| own_namespace.clone());
         config.leader = args.leader_elect.then(|| LeaderConfig::new(lease_namespace.clone(), program.name()));
         config.shards = args.shards.map(|count| ShardConfig::new(lease_namespace, program.name(), count));
-        let webhooks = webhooks(program, args, client.default_namespace());
+        let webhooks = webhooks(program, args, &own_namespace);
         let mut manager = Manager::new(client, config);
         let cluster = manager.handle();
         install(program, &mut manager, &cluster, args);

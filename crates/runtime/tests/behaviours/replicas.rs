@@ -35,8 +35,8 @@ impl Reconcile for Scribe {
 fn lease(identity: &str) -> LeaderConfig {
     LeaderConfig {
         identity: identity.into(),
-        lease: Duration::from_secs(2),
-        renew: Duration::from_millis(1500),
+        lease: Duration::from_secs(4),
+        renew: Duration::from_secs(3),
         retry: Duration::from_millis(100),
         ..LeaderConfig::new("default", "notes")
     }
@@ -94,8 +94,8 @@ async fn a_replica_that_dies_is_replaced_when_its_lease_is_over_and_not_before()
     first.kill().await;
     let died = tokio::time::Instant::now();
     assert_eq!(next(&mut looks).await.0, "second");
-    // It had renewed a moment before, at most one retry and the time that a renewal takes ago.
-    assert!(died.elapsed() >= Duration::from_millis(1000), "after {:?}", died.elapsed());
+    // It had renewed within the last three seconds, or it would have given up; the lease is one of four.
+    assert!(died.elapsed() >= Duration::from_secs(1), "after {:?}", died.elapsed());
     second.end().await;
 }
 
