@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 
+use crate::commands::plan::PlanOptions;
+use crate::isolation::IsolationName;
+
 /// Windlass keeps declared applications running.
 #[derive(Parser)]
 #[command(name = "windlass", version, about, propagate_version = true)]
@@ -111,6 +114,12 @@ pub(crate) struct ServeOptions {
     /// The port of the API server.
     #[arg(long, default_value_t = 6443)]
     pub(crate) port: u16,
+    /// How Pods are kept apart [default: as at the last start, and sandbox at the first].
+    #[arg(long, value_enum)]
+    pub(crate) isolation: Option<IsolationName>,
+    /// The addresses of Services and Pods with networks of their own, such as 10.77.0.0/16 [default: a range that is free].
+    #[arg(long, value_name = "RANGE", requires = "isolation")]
+    pub(crate) pod_network: Option<windlass_cluster::ClusterRange>,
     /// Do not install the operators that ship with Windlass.
     #[arg(long)]
     pub(crate) no_operators: bool,
@@ -228,28 +237,6 @@ pub(crate) struct DeleteOptions {
     /// How long to wait.
     #[arg(long, default_value = "5m", value_parser = duration)]
     pub(crate) timeout: std::time::Duration,
-}
-
-#[derive(Args)]
-pub(crate) struct PlanOptions {
-    /// Files, folders or - with the objects as they are to be; without them: what the operators would do now.
-    #[arg(short, long = "filename", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// The objects are to be deleted.
-    #[arg(long, requires = "files")]
-    pub(crate) delete: bool,
-    /// How to print the plan.
-    #[arg(short, long, value_enum, default_value = "text")]
-    pub(crate) output: PlanOutput,
-}
-
-/// How a plan is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlanOutput {
-    /// For people.
-    Text,
-    /// For programs: one document for each operator.
-    Json,
 }
 
 #[derive(Args)]

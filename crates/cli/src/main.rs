@@ -5,6 +5,7 @@ mod commands;
 mod connection;
 mod envtest;
 mod failure;
+mod isolation;
 mod manifest;
 mod operators;
 mod owned;

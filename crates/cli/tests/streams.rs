@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use support::{TestCluster, eventually, success};
 
@@ -217,8 +217,20 @@ spec: {selector: {app: s}, ports: [{port: 80, targetPort: 9000}]}
 
 #[test]
 fn ports_of_pods_and_services_are_forwarded() {
-    let cluster = TestCluster::up(&[]);
-    apply(&cluster, SERVER);
+    forward_ports(&TestCluster::up(&[]));
+}
+
+#[test]
+fn ports_of_pods_with_networks_of_their_own_are_forwarded() {
+    // Networks are root's to make, with the program `ip`.
+    if !rustix::process::geteuid().is_root() || Command::new("ip").arg("-V").output().is_err() {
+        return println!("SKIPPED: networks of Pods need root and iproute2");
+    }
+    forward_ports(&TestCluster::up(&["--isolation", "namespaces"]));
+}
+
+fn forward_ports(cluster: &TestCluster) {
+    apply(cluster, SERVER);
     cluster.kubectl(&["wait", "--for=condition=Ready", "pod/s", "--timeout=120s"]);
     for (target, websockets) in [("pod/s", "true"), ("svc/s", "true"), ("pod/s", "false")] {
         let ports = if target == "svc/s" { ":80" } else { ":9000" };

@@ -12,16 +12,19 @@ use windlass_apiserver::server::{self, Tls};
 use windlass_apiserver::system::{Component, Running};
 use windlass_apiserver::{AddressRange, Api, Config, FrontProxy};
 use windlass_controllers::{Controllers, Name, Set, VolumeStore};
-use windlass_node::{Capabilities, Node};
+use windlass_node::network::Network;
+use windlass_node::runc::Runc;
+use windlass_node::{Capabilities, Node, NodeConfig};
 use windlass_store::Store;
 
+use crate::address::Taken;
 use crate::directory::write_private;
 use crate::lock::Lock;
 use crate::node::{NodeDoor, node_config};
 use crate::pki::Pki;
 use crate::renewal::Renewal;
 use crate::tasks::{Failure, Failures, Group, failures};
-use crate::{AuditConfig, ClusterConfig, Directory, Kubeconfig, Listen, LoopbackRange, Profile, StartError, address};
+use crate::{AuditConfig, ClusterConfig, ClusterRange, Directory, Kubeconfig, Listen, Profile, StartError, address};
 
 /// A running cluster.
 ///
@@ -37,6 +40,7 @@ pub struct Cluster {
     controllers: Group,
     node: Group,
     servers: Group,
+    network: Option<Network>,
     _lock: Option<Lock>,
 }
 
@@ -44,8 +48,10 @@ pub struct Cluster {
 struct Place {
     directory: Option<Directory>,
     lock: Option<Lock>,
-    range: LoopbackRange,
+    range: ClusterRange,
     listener: Option<std::net::TcpListener>,
+    network: Option<Network>,
+    runc: Option<Runc>,
     address: SocketAddr,
 }
 
@@ -70,6 +76,7 @@ impl Cluster {
             controllers: Group::new(failed.clone()),
             node: Group::new(failed.clone()),
             servers: Group::new(failed),
+            network: place.network.clone(),
             _lock: place.lock.take(),
         };
         cluster.run(&config, place, &door).await
@@ -140,9 +147,10 @@ impl Cluster {
     /// If no port can be had.
     pub fn listen(&self) -> Result<Kubeconfig, StartError> {
         let listener = address::bind((IpAddr::from([127, 0, 0, 1]), 0).into())?;
-        let range = LoopbackRange::first();
+        let range = ClusterRange::first();
         let address = local_address(Some(&listener), range)?;
-        let mut place = Place { directory: None, lock: None, range, listener: Some(listener), address };
+        let mut place =
+            Place { directory: None, lock: None, range, listener: Some(listener), network: None, runc: None, address };
         let served = place.serve(&self.api, &self.pki, &self.servers)?;
         let (kubeconfig, _) = served.expect("a place with a listener is served");
         Ok(kubeconfig)
@@ -162,13 +170,16 @@ impl Cluster {
     }
 
     /// Ends the cluster: every process of every Pod, open requests, the store. The objects stay.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
         self.api.system().health.set_stopping();
         self.controllers.stop().await;
         self.node.stop().await;
         self.api.shutdown().cancel();
         self.servers.stop().await;
         self.api.store().close().await;
+        if let Some(network) = self.network.take() {
+            let _ = tokio::task::spawn_blocking(move || network.end()).await;
+        }
     }
 
     /// Keeps the certificates of a cluster with a directory from ending while it runs.
@@ -222,6 +233,7 @@ impl Cluster {
         let user = User::new(format!("system:node:{}", config.node_name), ["system:nodes", "system:masters"]);
         let client = self.client_of(user);
         let settings = node_config(config, directory.node(), place.range, place.address.port(), client);
+        let settings = NodeConfig { network: place.network.clone(), runc: place.runc.clone(), ..settings };
         let node = Arc::new(Node::new(settings).await?);
         self.capabilities = Some(node.capabilities());
         door.open(Arc::clone(&node));
@@ -244,16 +256,16 @@ impl Place {
             Listen::Port(port) => Some(port),
         };
         let Some(dir) = &config.dir else {
-            let range = LoopbackRange::first();
+            let range = ClusterRange::first();
             let listener = port.map(|port| address::bind((IpAddr::from([127, 0, 0, 1]), port).into())).transpose()?;
             let address = local_address(listener.as_ref(), range)?;
-            return Ok(Place { directory: None, lock: None, range, listener, address });
+            return Ok(Place { directory: None, lock: None, range, listener, network: None, runc: None, address });
         };
         let directory = Directory::create(dir)?;
         let lock = Lock::take(&directory)?;
-        let (range, listener) = address::listen(&directory, port)?;
+        let Taken { range, listener, network, runc } = address::listen(&directory, port, config)?;
         let address = local_address(listener.as_ref(), range)?;
-        Ok(Place { directory: Some(directory), lock: Some(lock), range, listener, address })
+        Ok(Place { directory: Some(directory), lock: Some(lock), range, listener, network, runc, address })
     }
 
     fn store(&self) -> Result<Store, StartError> {
@@ -301,7 +313,7 @@ impl Place {
     }
 }
 
-fn local_address(listener: Option<&std::net::TcpListener>, range: LoopbackRange) -> Result<SocketAddr, StartError> {
+fn local_address(listener: Option<&std::net::TcpListener>, range: ClusterRange) -> Result<SocketAddr, StartError> {
     let elsewhere = SocketAddr::from((range.api(), 6443));
     match listener {
         None => Ok(elsewhere),

@@ -10,6 +10,8 @@ use windlass_apiserver::auth::StaticTokens;
 use windlass_clock::Clock;
 use windlass_controllers::{Name, Set};
 
+use crate::ClusterRange;
+
 /// The usual port of a Kubernetes API server.
 const PORT_DEFAULT: u16 = 6443;
 
@@ -36,6 +38,25 @@ pub enum Profile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a profile; choose one of bare, gc, workloads, node")]
 pub struct UnknownProfile(String);
+
+/// How Pods are kept apart from one another and from the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// By their files, users and processes. They share the machine's network, each with an address of its own.
+    #[default]
+    Sandbox,
+    /// Besides by a network namespace for each; needs root.
+    Namespaces,
+    /// By runc, in a network namespace for each; needs root.
+    Runc,
+}
+
+impl Isolation {
+    /// Whether each Pod has a network of its own.
+    pub fn has_networks(self) -> bool {
+        self != Self::Sandbox
+    }
+}
 
 /// Where a cluster is reachable, beside from within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +92,10 @@ pub struct ClusterConfig {
     pub pods_max: u32,
     /// How long Pods wait for the next start if this process is killed; zero ends them with it.
     pub survival: Duration,
+    /// How Pods are kept apart; what it was at the first start if nothing is said.
+    pub isolation: Option<Isolation>,
+    /// The range of addresses of Pods with networks of their own; one that is free if nothing is said.
+    pub network: Option<ClusterRange>,
     /// Whether Pods are held to their limits by control groups, where this user has some.
     pub cgroups: bool,
     /// Where requests are logged, if anywhere.
@@ -99,6 +124,8 @@ impl Default for ClusterConfig {
             images: images_default(),
             pods_max: PODS_DEFAULT,
             survival: Duration::ZERO,
+            isolation: None,
+            network: None,
             cgroups: true,
             clock: Clock::system(),
             audit: None,

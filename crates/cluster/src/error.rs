@@ -79,8 +79,28 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// Pods cannot have networks of their own.
+    #[error(transparent)]
+    Network(#[from] windlass_node::network::NetworkError),
+    /// Containers cannot be run by runc.
+    #[error(transparent)]
+    Runc(#[from] windlass_node::runc::RuncError),
+    /// The cluster was made with other addresses.
+    #[error(
+        "the objects of {} have addresses of {range}: start it with {}, or make it anew with `windlass down --purge`",
+        dir.display(), options(*range)
+    )]
+    OtherRange {
+        /// The directory.
+        dir: PathBuf,
+        /// The range that the cluster has.
+        range: crate::ClusterRange,
+    },
     /// All ranges of addresses are taken.
-    #[error("port {port} is in use in every range from 127.64.0.0/16 to 127.126.0.0/16; choose another with --port")]
+    #[error(
+        "port {port} is in use in every range that a cluster can have, or the ranges are in use; choose others with --port or \
+         --pod-network"
+    )]
     NoRange {
         /// The port.
         port: u16,
@@ -140,6 +160,14 @@ impl From<OpenError> for StartError {
             | OpenError::Io { path, source } => Self::file(&path, source),
             other @ OpenError::Corrupt { .. } => Self::Store(other),
         }
+    }
+}
+
+/// The options that a cluster with a range is started with.
+fn options(range: crate::ClusterRange) -> String {
+    match range.has_networks() {
+        false => "--isolation sandbox".to_owned(),
+        true => format!("--isolation namespaces (or runc) --pod-network {range}"),
     }
 }
 

@@ -26,9 +26,9 @@ mod pki;
 mod renewal;
 mod tasks;
 
-pub use address::LoopbackRange;
+pub use address::{ClusterRange, UnknownRange};
 pub use cluster::Cluster;
-pub use config::{AuditConfig, ClusterConfig, Listen, PODS_DEFAULT, PODS_MAX, Profile, images_default};
+pub use config::{AuditConfig, ClusterConfig, Isolation, Listen, PODS_DEFAULT, PODS_MAX, Profile, images_default};
 pub use directory::Directory;
 pub use error::StartError;
 pub use kubeconfig::Kubeconfig;

@@ -14,7 +14,7 @@ use windlass_controllers::FakeUsage;
 use windlass_node::{Node, NodeConfig};
 use windlass_schema::kubelet::SUMMARY_PATH;
 
-use crate::{ClusterConfig, LoopbackRange, PODS_MAX};
+use crate::{ClusterConfig, ClusterRange, PODS_MAX};
 
 /// The way to a node that is known only after the API server is there, and to those that only seem to run Pods.
 pub(crate) struct NodeDoor {
@@ -91,7 +91,11 @@ impl FakeNodes {
 pub fn end_survivors(dir: &Path) -> usize {
     let pods = std::fs::read_dir(dir.join("node").join("pods")).into_iter().flatten().flatten();
     let ended = pods.map(|pod| windlass_node::sandbox::end_below(&pod.path())).sum();
-    windlass_node::cgroup::clear(&dir.join("node"));
+    // By the path that the node knew its directory by.
+    let node = dir.join("node").canonicalize().unwrap_or_else(|_| dir.join("node"));
+    windlass_node::runc::clear(&node);
+    windlass_node::cgroup::clear(&node);
+    windlass_node::network::clear(&node);
     windlass_node::sweep_remains();
     ended
 }
@@ -100,7 +104,7 @@ pub fn end_survivors(dir: &Path) -> usize {
 pub(crate) fn node_config(
     config: &ClusterConfig,
     dir: PathBuf,
-    range: LoopbackRange,
+    range: ClusterRange,
     port: u16,
     client: kube::Client,
 ) -> NodeConfig {
@@ -116,6 +120,8 @@ pub(crate) fn node_config(
         service_range: node_range(range.services()),
         survival: config.survival,
         cgroups: config.cgroups,
+        network: None,
+        runc: None,
         pods_max: config.pods_max.min(PODS_MAX),
         cluster_domain: "cluster.local".to_owned(),
     }

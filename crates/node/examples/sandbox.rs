@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use tokio::io::copy;
-use windlass_node::sandbox::{ContainerSpec, Identity, Launcher, Process, Report, Root};
+use windlass_node::sandbox::{ContainerSpec, Identity, Launcher, Process, Report, Rights, Root};
 
 fn main() -> std::io::Result<()> {
     windlass_node::sandbox_entry();
@@ -28,6 +28,7 @@ async fn run() -> std::io::Result<()> {
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             workdir: PathBuf::from("/"),
             user: Identity::default(),
+            rights: Rights::default(),
         },
         address,
         input: windlass_node::sandbox::Input::Nothing,
@@ -35,6 +36,8 @@ async fn run() -> std::io::Result<()> {
         neighbour: None,
         settings: Vec::new(),
         group: None,
+        network: None,
+        contained: None,
         nice: 0,
     };
     let mut running = launcher.container("example", &spec).await?;

@@ -4,6 +4,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::network::Network;
+use crate::runc::Runc;
+
 /// A range of loopback addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
@@ -62,6 +65,10 @@ pub struct NodeConfig {
     pub service_range: AddressRange,
     /// How long Pods wait for the next node if this one is killed; zero ends them with it.
     pub survival: Duration,
+    /// The network in which each Pod has a namespace of its own; none where they share that of the machine.
+    pub network: Option<Network>,
+    /// Who runs containers, where Windlass does not do that by itself.
+    pub runc: Option<Runc>,
     /// Whether limits are given to the kernel where this user may do that.
     pub cgroups: bool,
     /// How many Pods it accepts.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use kube::Resource;
 
-use crate::address::AddressPool;
+use crate::address::{AddressPool, PodAddress};
 use crate::cache::Cache;
 use crate::cgroup::{Cgroups, Controller, Unavailable};
 use crate::config::NodeConfig;
@@ -32,6 +32,9 @@ pub(crate) struct Context {
     pub(crate) logs: Logs,
     pub(crate) live: LiveContainers,
     pub(crate) addresses: AddressPool,
+    /// The host's own in the network of Pods.
+    #[expect(dead_code, reason = "held so that no Pod gets it")]
+    pub(crate) gateway: Option<PodAddress>,
     pub(crate) directory: Directory,
     /// What Pods were promised of the node.
     pub(crate) room: Room,
@@ -49,6 +52,16 @@ impl Context {
     /// The directory of those volumes of a Pod that are in memory.
     pub(crate) fn memory_directory(&self, uid: &str) -> PathBuf {
         remains::folder(&self.config.dir).join(uid)
+    }
+
+    /// Gives back what a Pod had of the machine's groups and networks. To be called where it may block.
+    pub(crate) fn release(&self, uid: &str) {
+        if let Ok(cgroups) = &self.cgroups {
+            cgroups.remove_pod(uid);
+        }
+        if let Some(network) = &self.config.network {
+            network.remove_space(uid);
+        }
     }
 
     /// How containers are held to their limits, for people.

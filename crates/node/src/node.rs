@@ -47,6 +47,9 @@ pub enum NodeError {
     /// The kernel could not be asked what it allows.
     #[error("cannot start a sandbox process: {0}")]
     Probe(#[source] io::Error),
+    /// runc has no control groups to put containers into.
+    #[error("--isolation runc needs control groups: {0}")]
+    RuncGroups(String),
     /// The API server did not accept the node.
     #[error("cannot register the node: {0}")]
     Register(#[source] kube::Error),
@@ -74,12 +77,14 @@ impl Node {
         remains::sweep();
         // Without it everything works; only what a killed node left would stay longer.
         let claim = Claim::make(&config.dir).map_err(|error| tracing::warn!(%error, "no folder in memory")).ok();
-        let cgroups = if config.cgroups { Cgroups::begin(&config.dir) } else { Err(Unavailable::Unwanted) };
+        let cgroups = begin_groups(&config)?;
         if let (Some(claim), Ok(cgroups)) = (&claim, &cgroups)
             && let Err(error) = claim.note(&cgroups.places())
         {
             tracing::warn!(%error, "where the control groups are was not noted");
         }
+        let addresses = AddressPool::new(config.pod_range);
+        let gateway = config.network.as_ref().and_then(|network| addresses.take_again(network.gateway()));
         let context = Context {
             capabilities,
             launcher,
@@ -89,7 +94,8 @@ impl Node {
             cache: Cache::new(config.client.clone()),
             logs: Logs::new(config.dir.join("logs")),
             live: LiveContainers::default(),
-            addresses: AddressPool::new(config.pod_range),
+            addresses,
+            gateway,
             directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
             room: Room::new(registration::capacity()),
             leaving: Leaving::default(),
@@ -137,7 +143,9 @@ impl Node {
         let ending = Arc::clone(context);
         let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
         let end = move || {
+            let _ = ending.config.runc.as_ref().map(|runc| runc.sweep(&|_| false));
             let _ = ending.cgroups.as_ref().map(Cgroups::end);
+            let _ = ending.config.network.as_ref().map(|network| network.sweep(&|_| false));
             claim.map(Claim::release)
         };
         let _ = tokio::task::spawn_blocking(end).await;
@@ -196,13 +204,29 @@ impl Node {
         let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
         let address = if shares_host { Some(Ipv4Addr::LOCALHOST) } else { address };
         let address = address.ok_or_else(|| format!("pod {name} has no address yet"))?;
-        Ok(Destination { address, pod: name.to_owned(), uid: pod.uid().unwrap_or_default(), ended })
+        let uid = pod.uid().unwrap_or_default();
+        let network = self.context.config.network.as_ref().filter(|_| !shares_host);
+        let space = network.map(|network| network.space(&uid));
+        Ok(Destination { address, space, pod: name.to_owned(), uid, ended })
     }
 
     fn live(&self, namespace: &str, pod: &str, container: &str) -> Result<Arc<Live>, String> {
         let found = self.pods.find(namespace, pod).ok_or_else(|| "pod does not exist".to_owned())?;
         let live = self.context.live.find(&found.uid().unwrap_or_default(), container);
         live.ok_or_else(|| format!("container not found ({container:?}): it does not run"))
+    }
+}
+
+/// The control groups of the node, or why there are none, without which runc cannot do.
+fn begin_groups(config: &NodeConfig) -> Result<Result<Cgroups, Unavailable>, NodeError> {
+    let groups = match config.cgroups {
+        // runc has one path for all hierarchies.
+        true => Cgroups::begin(&config.dir, config.runc.is_some()),
+        false => Err(Unavailable::Unwanted),
+    };
+    match (&config.runc, groups) {
+        (Some(_), Err(why)) => Err(NodeError::RuncGroups(why.to_string())),
+        (_, groups) => Ok(groups),
     }
 }
 
@@ -222,6 +246,12 @@ pub(crate) fn sweep(context: &Context, is_alive: &dyn Fn(&str) -> bool) {
         if let Err(error) = tree::remove(&path) {
             tracing::warn!(%error, path = %path.display(), "what a Pod left was not removed");
         }
+    }
+    if let Some(runc) = &context.config.runc {
+        runc.sweep(is_alive);
+    }
+    if let Some(network) = &context.config.network {
+        network.sweep(is_alive);
     }
     if let Ok(cgroups) = &context.cgroups {
         cgroups.sweep(is_alive);

@@ -33,6 +33,12 @@ pub(crate) fn fork_into(namespaces: i32) -> io::Result<Option<Forked>> {
     }
 }
 
+/// Gives this process mounts of its own, which begin as those of its parent.
+pub(crate) fn leave_mounts() -> io::Result<()> {
+    // SAFETY: takes a number; no other process shares what this one gives up.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) }.into()).map(drop)
+}
+
 /// Ends the process at once, without running destructors of the image it was forked from.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit` takes any code and does not return.

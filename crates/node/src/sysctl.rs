@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-/// What a Pod may set: it has this for itself.
+/// What a Pod may set: each container has this for itself.
 const OWN: [&str; 1] = ["kernel.shm_rmid_forced"];
-/// What kubelet lets Pods set as well; they belong to the network, which Pods share here, so they stay as they are.
+/// What a Pod may set of its network. Where Pods share that of the machine, they stay as they are.
 const OF_NETWORK: [&str; 11] = [
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_syncookies",
@@ -20,8 +20,9 @@ const OF_NETWORK: [&str; 11] = [
 ];
 
 /// What each container of a Pod has to set: names and values.
-pub(crate) fn own(pod: &Pod) -> Vec<(String, String)> {
-    wanted(pod).into_iter().filter(|(name, _)| OWN.contains(&name.as_str())).collect()
+pub(crate) fn own(pod: &Pod, has_network: bool) -> Vec<(String, String)> {
+    let is_own = |name: &str| OWN.contains(&name) || has_network && OF_NETWORK.contains(&name);
+    wanted(pod).into_iter().filter(|(name, _)| is_own(name)).collect()
 }
 
 /// The setting that keeps a Pod from running, as a reason and a message for its status.
@@ -46,16 +47,17 @@ mod tests {
 
     #[test]
     fn a_pod_sets_what_is_its_own() {
-        let check = |name: &str, sets: bool, runs: bool| {
+        let check = |name: &str, has_network: bool, sets: bool, runs: bool| {
             let context = json!({"sysctls": [{"name": name, "value": "1"}]});
             let pod = json!({"spec": {"containers": [], "securityContext": context}});
             let pod: Pod = serde_json::from_value(pod).unwrap();
-            assert_eq!((!own(&pod).is_empty(), forbidden(&pod).is_none()), (sets, runs), "{name}");
+            assert_eq!((!own(&pod, has_network).is_empty(), forbidden(&pod).is_none()), (sets, runs), "{name}");
         };
-        check("kernel.shm_rmid_forced", true, true);
-        check("kernel/shm_rmid_forced", true, true);
-        check("net.ipv4.tcp_syncookies", false, true);
-        check("kernel.msgmax", false, false);
-        check("vm.swappiness", false, false);
+        check("kernel.shm_rmid_forced", false, true, true);
+        check("kernel/shm_rmid_forced", true, true, true);
+        check("net.ipv4.tcp_syncookies", false, false, true);
+        check("net.ipv4.tcp_syncookies", true, true, true);
+        check("kernel.msgmax", true, false, false);
+        check("vm.swappiness", false, false, false);
     }
 }

@@ -105,24 +105,22 @@ fn roots(directory: &Path) -> Vec<PathBuf> {
 
 async fn survivor() {
     let directory = tempfile::tempdir().unwrap();
-    let mut cluster = spawn_surviving(directory.path(), 60);
+    let cluster = spawn_surviving(directory.path(), 60);
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     let pod = create(&pods, late_eater()).await;
     until(&pods, "p", |status| status.ready).await;
     let (folder, before) = (folder_of(&pod), groups(directory.path()));
-    cluster.kill().unwrap();
-    cluster.wait().unwrap();
+    cluster.kill();
 
     std::fs::remove_file(directory.path().join("kubeconfig")).unwrap();
-    let mut cluster = spawn_surviving(directory.path(), 60);
+    let cluster = spawn_surviving(directory.path(), 60);
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     until(&pods, "p", |status| status.ready && status.restart_count == 0).await;
     assert_eq!(groups(directory.path()), before, "the container is in the group that it was in");
     std::fs::write(folder.join(pod.uid().unwrap()).join("work/go"), "").unwrap();
     let how = ended(&pods, "p").await;
     assert_eq!((how.reason.as_deref(), how.exit_code), (Some("OOMKilled"), 137));
-    cluster.kill().unwrap();
-    cluster.wait().unwrap();
+    cluster.kill();
     let roots = roots(directory.path());
     windlass_cluster::end_survivors(directory.path());
     assert!(!folder.exists() && roots.iter().all(|root| !root.exists()));
@@ -131,13 +129,12 @@ async fn survivor() {
 async fn left_alone() {
     for seconds in [0, 1] {
         let directory = tempfile::tempdir().unwrap();
-        let mut cluster = spawn_surviving(directory.path(), seconds);
+        let cluster = spawn_surviving(directory.path(), seconds);
         let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
         let pod = create(&pods, late_eater()).await;
         until(&pods, "p", |status| status.ready).await;
         let (folder, roots) = (folder_of(&pod), roots(directory.path()));
-        cluster.kill().unwrap();
-        cluster.wait().unwrap();
+        cluster.kill();
         let gone = || !folder.exists() && roots.iter().all(|root| !root.exists());
         eventually(async || gone().then_some(())).await;
     }
@@ -145,11 +142,10 @@ async fn left_alone() {
 
 async fn swept() {
     let directory = tempfile::tempdir().unwrap();
-    let mut killed = spawn(directory.path());
+    let killed = spawn(directory.path());
     connect(directory.path()).await;
     let left = eventually(async || Some(roots(directory.path()))).await;
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    killed.kill();
     let other = tempfile::tempdir().unwrap();
     let cluster = Cluster::start(config(other.path())).await.unwrap();
     assert!(left.iter().all(|root| !root.exists()), "{left:?}");
@@ -208,7 +204,7 @@ fn groups(directory: &Path) -> Vec<String> {
 
 async fn killed_cluster() {
     let directory = tempfile::tempdir().unwrap();
-    let mut cluster = spawn(directory.path());
+    let cluster = spawn(directory.path());
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     let pod = create(&pods, shell("p", "exec sleep 1000")).await;
     until(&pods, "p", |status| status.ready).await;
@@ -219,18 +215,16 @@ async fn killed_cluster() {
     } else {
         assert_eq!(before, [format!("{uid}/c.0")]);
     }
-    cluster.kill().unwrap();
-    cluster.wait().unwrap();
+    cluster.kill();
 
     std::fs::remove_file(directory.path().join("kubeconfig")).unwrap();
-    let mut cluster = spawn(directory.path());
+    let cluster = spawn(directory.path());
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     until(&pods, "p", |status| status.restart_count == 1 && status.ready).await;
     if !before.is_empty() {
         assert_eq!(groups(directory.path()), [format!("{uid}/c.1")], "the group of the run before is gone");
     }
-    cluster.kill().unwrap();
-    cluster.wait().unwrap();
+    cluster.kill();
     windlass_cluster::end_survivors(directory.path());
     assert!(groups(directory.path()).is_empty());
 }

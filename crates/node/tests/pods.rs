@@ -231,26 +231,24 @@ async fn kept_data() {
 
 async fn killed_cluster() {
     let directory = tempfile::tempdir().unwrap();
-    let mut cluster = spawn(directory.path());
+    let cluster = spawn(directory.path());
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     let word = unique();
     create(&pods, shell("p", &format!("setsid sleep {word} & exec sleep {word}"))).await;
     until(&pods, "p", |status| status.ready).await;
     let before = until_processes(&word, 2).await;
-    cluster.kill().unwrap();
-    cluster.wait().unwrap();
+    cluster.kill();
     until_processes(&word, 0).await;
 
     std::fs::remove_file(directory.path().join("kubeconfig")).unwrap();
-    let mut cluster = spawn(directory.path());
+    let cluster = spawn(directory.path());
     let pods: Api<Pod> = Api::default_namespaced(connect(directory.path()).await);
     let pod = until(&pods, "p", |status| status.restart_count == 1 && status.ready).await;
     let after = until_processes(&word, 2).await;
     assert!(before.iter().all(|process| !after.contains(process)));
     let last = pod.status.unwrap().container_statuses.unwrap()[0].last_state.clone().unwrap();
     assert_eq!(last.terminated.unwrap().exit_code, 137);
-    cluster.kill().unwrap();
-    cluster.wait().unwrap();
+    cluster.kill();
     until_processes(&word, 0).await;
     windlass_cluster::end_survivors(directory.path());
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use windlass_node::sandbox::{
-    ContainerSpec, ExecSpec, Identity, Input, Keep, Launcher, Mount, Origin, Process, Report, Request, Root, Running,
-    Source, attach,
+    ContainerSpec, ExecSpec, Identity, Input, Keep, Launcher, Mount, Origin, Process, Report, Request, Rights, Root,
+    Running, Source, attach,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -98,6 +98,7 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             workdir: PathBuf::from("/"),
             user: Identity::default(),
+            rights: Rights::default(),
         },
         address: Some(FIRST),
         input: Input::Nothing,
@@ -105,6 +106,8 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         neighbour: None,
         settings: Vec::new(),
         group: None,
+        network: None,
+        contained: None,
         nice: 0,
     }
 }
@@ -276,6 +279,8 @@ async fn exec() {
         address: spec.address,
         input: Input::Nothing,
         group: None,
+        network: None,
+        contained: None,
     };
     let result = async |exec: &ExecSpec| {
         let mut program = Launcher::default().exec("test", exec).await.unwrap();

@@ -1,11 +1,14 @@
 //! `windlass plan`: what the operators would do.
 
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use windlass::Program;
 use windlass::plan::{Wish, plan};
 use windlass::runtime::Namespaces;
 
-use crate::arguments::{PlanOptions, PlanOutput, Target};
+use crate::arguments::Target;
 use crate::connection::connect;
 use crate::failure::Failure;
 use crate::manifest;
@@ -14,6 +17,29 @@ use crate::view::output::{say, show};
 
 /// Whoever applies a file with this program or with kubectl on the server's side.
 const FIELD_MANAGER: &str = "kubectl";
+
+/// Options of `plan`.
+#[derive(Args)]
+pub(crate) struct PlanOptions {
+    /// Files, folders or - with the objects as they are to be; without them: what the operators would do now.
+    #[arg(short, long = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The objects are to be deleted.
+    #[arg(long, requires = "files")]
+    delete: bool,
+    /// How to print the plan.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: PlanOutput,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlanOutput {
+    /// For people.
+    Text,
+    /// For programs: one document for each operator.
+    Json,
+}
 
 /// Runs the command.
 pub(crate) async fn run(options: &PlanOptions, target: &Target) -> Result<(), Failure> {

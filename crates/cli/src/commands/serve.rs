@@ -13,6 +13,7 @@ use super::apply::{Applied, Mode, apply_all};
 use crate::arguments::{ProfileName, ServeOptions, Target};
 use crate::connection::dir;
 use crate::failure::Failure;
+use crate::isolation::IsolationName;
 use crate::operators;
 
 /// How long Pods wait for the next start of a cluster that was killed.
@@ -43,6 +44,7 @@ pub(crate) async fn run(options: ServeOptions, target: &Target) -> Result<(), Fa
 /// Starts the cluster and installs the operators.
 pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving, Failure> {
     check_nodes(options)?;
+    check_isolation(options)?;
     let config = ClusterConfig {
         dir: Some(dir.to_path_buf()),
         profile: profile(options.profile),
@@ -51,6 +53,8 @@ pub(crate) async fn start(options: &ServeOptions, dir: &Path) -> Result<Serving,
         audit: options.audit_log.clone().map(|log| AuditConfig { log, policy: options.audit_policy.clone() }),
         pods_max: options.max_pods,
         survival: SURVIVAL,
+        isolation: options.isolation.map(IsolationName::isolation),
+        network: options.pod_network,
         ..ClusterConfig::default()
     };
     let cluster = Cluster::start(config).await.map_err(|error| Failure::new(error.to_string()))?;
@@ -75,6 +79,21 @@ async fn install(options: &ServeOptions, cluster: &Cluster) -> Result<Vec<Applie
     let applied = apply_all(&cluster.client(), operators::NAMESPACE, &manifests, mode).await?;
     let applied: Vec<Applied> = applied.into_iter().collect::<Result<_, _>>()?;
     Ok(applied.into_iter().filter(|object| object.resource.kind == "Deployment").collect())
+}
+
+/// What keeps Pods apart needs Pods, and a range of their own needs networks of their own.
+fn check_isolation(options: &ServeOptions) -> Result<(), Failure> {
+    let chosen = options.isolation.filter(|name| name.isolation().has_networks());
+    if let Some(name) = chosen.filter(|_| options.profile != ProfileName::Node) {
+        let what = format!("--isolation {} is for real Pods", name.word());
+        return Err(Failure::new(what).advice("leave --profile out"));
+    }
+    let is_loopback = options.pod_network.is_some_and(|range| !range.has_networks());
+    if options.pod_network.is_some() && (chosen.is_none() || is_loopback) {
+        return Err(Failure::new("--pod-network is for networks of Pods")
+            .advice("add --isolation namespaces or --isolation runc, and choose a range such as 10.77.0.0/16"));
+    }
+    Ok(())
 }
 
 /// Only pretended nodes can be many.

@@ -97,6 +97,12 @@ async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
         "--port",
         &options.serve.port.to_string(),
     ]);
+    if let Some(isolation) = options.serve.isolation {
+        command.args(["--isolation", isolation.word()]);
+    }
+    if let Some(range) = options.serve.pod_network {
+        command.args(["--pod-network", &range.to_string()]);
+    }
     if options.serve.no_operators {
         command.arg("--no-operators");
     }

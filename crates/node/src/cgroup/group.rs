@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::limits::{Limits, Setting};
 use crate::usage::Usage;
 
+/// Where hierarchies are mounted.
+const HIERARCHIES: &str = "/sys/fs/cgroup";
 /// The file of a group that lists its processes and takes new ones.
 const MEMBERS: &str = "cgroup.procs";
 /// How often the processes of a group are ended that start new ones meanwhile.
@@ -111,6 +113,19 @@ impl Group {
             group.remove();
         }
         made.map(|()| group)
+    }
+
+    /// Its path in every hierarchy, if that is the same in all.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        let below = |part: &Part| -> Option<PathBuf> {
+            let path = part.directory.strip_prefix(HIERARCHIES).ok()?;
+            // The first name of version 1 is that of the hierarchy.
+            let skipped = usize::from(self.version == Version::V1);
+            Some(Path::new("/").join(path.components().skip(skipped).collect::<PathBuf>()))
+        };
+        let mut paths = self.parts.iter().map(below);
+        let first = paths.next()??;
+        paths.all(|path| path.as_ref() == Some(&first)).then_some(first)
     }
 
     /// Holds the container to other limits from now on.

@@ -24,7 +24,7 @@ fn killed(mut child: Child) -> bool {
 #[test]
 fn a_group_takes_processes_in_and_ends_them() {
     let node = tempfile::tempdir().unwrap();
-    let cgroups = match Cgroups::begin(node.path()) {
+    let cgroups = match Cgroups::begin(node.path(), false) {
         Ok(cgroups) => cgroups,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -50,7 +50,7 @@ fn a_group_takes_processes_in_and_ends_them() {
 #[test]
 fn groups_of_a_killed_node_are_found_and_removed() {
     let node = tempfile::tempdir().unwrap();
-    let cgroups = match Cgroups::begin(node.path()) {
+    let cgroups = match Cgroups::begin(node.path(), false) {
         Ok(cgroups) => cgroups,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -60,7 +60,7 @@ fn groups_of_a_killed_node_are_found_and_removed() {
         group.door().unwrap().let_in(i32::try_from(child.id()).unwrap()).unwrap();
         child
     });
-    let next = Cgroups::begin(node.path()).unwrap();
+    let next = Cgroups::begin(node.path(), false).unwrap();
     next.sweep(&|uid| uid == "alive");
     let [of_dead, of_alive] = children;
     assert!(killed(of_dead));

@@ -1,13 +1,13 @@
 //! The node's own groups, below which those of its containers are.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::group::{self, Controller, Group, Part, Version};
 use super::limits::Limits;
 use super::place::{self, Place, Places};
+use crate::tag;
 
 const AVAILABLE: &str = "cgroup.controllers";
 const ENABLED: &str = "cgroup.subtree_control";
@@ -52,15 +52,23 @@ pub(crate) struct Cgroups {
     roots: Vec<Part>,
     /// Where groups of an earlier life of the node may be.
     former: Vec<PathBuf>,
+    /// What runc makes of them in hierarchies that the node does not use itself.
+    shadows: Vec<PathBuf>,
 }
 
 impl Cgroups {
-    /// Makes the groups of the node whose directory is `node`.
-    pub(crate) fn begin(node: &Path) -> Result<Self, Unavailable> {
+    /// Makes the groups of the node whose directory is `node`; with `same_path` they have one path in all hierarchies.
+    pub(crate) fn begin(node: &Path, same_path: bool) -> Result<Self, Unavailable> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let places = place::places(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
-        let (version, roots) = take(&places, &name_of(node))?;
-        Ok(Self::remembering(version, roots, &node.join(REMEMBERED)))
+        let mut places = place::places(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
+        if same_path {
+            // Where this process is may be another path in each of them; the top is the same.
+            places.legacy.iter_mut().for_each(|place| place.own = place.top.clone());
+        }
+        let (version, roots) = take(&places, &format!("{NAME_PREFIX}{}", tag::of(node)))?;
+        let shadows = roots.first().filter(|_| same_path).map(|root| elsewhere(&root.directory));
+        let groups = Self::remembering(version, roots, &node.join(REMEMBERED));
+        Ok(Self { shadows: shadows.unwrap_or_default(), ..groups })
     }
 
     fn remembering(version: Version, roots: Vec<Part>, file: &Path) -> Self {
@@ -74,7 +82,7 @@ impl Cgroups {
         if let Err(error) = fs::write(file, text) {
             tracing::warn!(%error, "where the control groups are was not written down");
         }
-        Self { version, roots, former }
+        Self { version, roots, former, shadows: Vec::new() }
     }
 
     /// Makes the group of a run of a container in that of its Pod; what an earlier run left goes.
@@ -145,8 +153,8 @@ impl Cgroups {
     /// Removes all of it, with what is left in it.
     pub(crate) fn end(&self) {
         self.sweep(&|_| false);
-        for root in &self.roots {
-            group::remove(&root.directory);
+        for root in self.roots.iter().map(|root| &root.directory).chain(&self.shadows) {
+            group::remove(root);
         }
     }
 
@@ -178,7 +186,7 @@ impl Cgroups {
     }
 
     fn all(&self) -> impl Iterator<Item = &PathBuf> {
-        self.roots.iter().map(|root| &root.directory).chain(&self.former)
+        self.roots.iter().map(|root| &root.directory).chain(&self.former).chain(&self.shadows)
     }
 }
 
@@ -189,8 +197,23 @@ pub fn clear(node: &Path) {
     for root in remembered.lines().map(PathBuf::from).filter(|path| is_group(path)) {
         remove_below(&root, |_| true);
         group::remove(&root);
+        remove_elsewhere(&root);
     }
     let _ = fs::remove_file(file);
+}
+
+/// Where a group at the top of its hierarchy is in the others.
+fn elsewhere(root: &Path) -> Vec<PathBuf> {
+    let (Some(name), Some(all)) = (root.file_name(), root.parent().and_then(Path::parent)) else { return Vec::new() };
+    let hierarchies = fs::read_dir(all).into_iter().flatten().flatten();
+    hierarchies.map(|hierarchy| hierarchy.path().join(name)).filter(|path| path != root).collect()
+}
+
+fn remove_elsewhere(root: &Path) {
+    for group in elsewhere(root).iter().filter(|group| is_group(group)) {
+        remove_below(group, |_| true);
+        group::remove(group);
+    }
 }
 
 /// Removes a node's group, with all that is in it and the one that the node itself was in.
@@ -200,6 +223,7 @@ pub(crate) fn remove_root(root: &Path) {
     }
     remove_below(root, |_| true);
     group::remove(root);
+    remove_elsewhere(root);
     let mut aside = root.as_os_str().to_owned();
     aside.push(ASIDE);
     let _ = fs::remove_dir(Path::new(&aside));
@@ -233,13 +257,6 @@ fn is_group(path: &Path) -> bool {
 /// The Pod that a group belongs to, which earlier releases named after its container as well.
 fn uid(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
-}
-
-/// A name that two nodes of one machine do not share.
-fn name_of(node: &Path) -> String {
-    let mut hasher = DefaultHasher::new();
-    node.hash(&mut hasher);
-    format!("{NAME_PREFIX}{:08x}", hasher.finish() as u32)
 }
 
 /// The node's groups in the hierarchies that it has a place in.

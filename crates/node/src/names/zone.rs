@@ -143,13 +143,10 @@ impl Zone<'_> {
         servers
     }
 
-    /// Whose address it is. Loopback addresses are all the cluster's affair.
+    /// Whose address it is. Loopback addresses are all the cluster's affair, of others those that it gave.
     fn reverse(&self, reversed: &str) -> Found {
         let octets: Vec<&str> = reversed.rsplit('.').collect();
         let Ok(address) = octets.join(".").parse::<Ipv4Addr>() else { return Found::Elsewhere };
-        if !address.is_loopback() {
-            return Found::Elsewhere;
-        }
         for (key, service) in &self.world.services {
             if own_address(service) == Some(address) {
                 return Found::Records(vec![Data::Pointer(self.full_name(key))]);
@@ -158,7 +155,7 @@ impl Zone<'_> {
                 return Found::Records(vec![Data::Pointer(format!("{}.{}", found.label(), self.full_name(key)))]);
             }
         }
-        Found::Nothing
+        if address.is_loopback() { Found::Nothing } else { Found::Elsewhere }
     }
 
     fn full_name(&self, (namespace, name): &Key) -> String {

@@ -1,4 +1,5 @@
-//! How a run of a container is held to its limits: by a control group where there are some, by its priority elsewhere.
+//! How a run of a container is kept apart: its limits, by a control group where there are some and by its priority
+//! elsewhere, and the network of its Pod.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::ResourceExt;
@@ -8,7 +9,9 @@ use super::inside::Inside;
 use super::refusal::Refusal;
 use super::watchdog::{Excess, Watchdog};
 use crate::cgroup::{Controller, Group, Limits};
-use crate::sandbox::ContainerSpec;
+use crate::network::Network;
+use crate::runc::{Contained, Runc};
+use crate::sandbox::{ContainerSpec, Mapping};
 use crate::usage;
 
 /// What a run of a container may use.
@@ -21,10 +24,12 @@ pub(crate) struct Bounds {
 }
 
 impl Job {
-    /// Adds to the description of a container what holds it to its limits.
+    /// Adds to the description of a container what holds it to its limits, and the network that it is in.
     pub(super) fn bound(&self, spec: &mut ContainerSpec) -> Result<(), Refusal> {
         let limits = Limits::of(self.container.resources.as_ref());
         let uid = self.pod.uid().unwrap_or_default();
+        spec.contained = self.contained(spec);
+        spec.network = self.network().map(|network| network.space(&uid));
         let group = self.context.cgroups.as_ref().ok();
         let run = (uid.as_str(), self.container.name.as_str(), self.number);
         let made = group.map(|cgroups| cgroups.make(run, &limits, &Limits::of_pod(&self.pod))).transpose();
@@ -38,8 +43,31 @@ impl Job {
         Ok(())
     }
 
-    /// Removes the control group of this run, with whatever is left in it. To be called where it may block.
+    /// What runc is to know this run as, if it is to run it. A program that must have the rights of the one who started
+    /// Windlass under another number cannot be had there; what looks into a container is run by whoever runs that.
+    fn contained(&self, spec: &ContainerSpec) -> Option<Contained> {
+        let runc = self.context.config.runc.clone()?;
+        let is_meant = match spec.neighbour {
+            Some(neighbour) => neighbour.is_contained,
+            None => Mapping::wanted(&spec.root, &spec.process.user) == Mapping::Full,
+        };
+        is_meant.then(|| Contained { runc, id: self.run_name() })
+    }
+
+    fn run_name(&self) -> String {
+        Runc::id((&self.pod.uid().unwrap_or_default(), &self.container.name, self.number))
+    }
+
+    /// The network that the Pod has a namespace in.
+    pub(super) fn network(&self) -> Option<&Network> {
+        self.context.config.network.as_ref().filter(|_| !self.host_network())
+    }
+
+    /// Removes what runc knows of this run, and its control group with whatever is left in it. To be called where it may block.
     pub(super) fn unbound(&self) {
+        if let Some(runc) = &self.context.config.runc {
+            runc.remove(&self.run_name());
+        }
         if let Ok(cgroups) = &self.context.cgroups {
             cgroups.remove((&self.pod.uid().unwrap_or_default(), &self.container.name, self.number));
         }

@@ -127,7 +127,7 @@ impl Job {
         pod.join("containers").join(&self.container.name).join(self.number.to_string())
     }
 
-    fn host_network(&self) -> bool {
+    pub(super) fn host_network(&self) -> bool {
         self.pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true)
     }
 
@@ -186,6 +186,8 @@ impl Job {
             process: spec.process.clone(),
             confined: spec.address,
             address: self.addresses.pod,
+            network: spec.network.clone(),
+            contained: spec.contained.clone(),
             group: spec.group.clone(),
             container: self.container.clone(),
         };
@@ -270,7 +272,8 @@ impl Job {
             environment,
             volumes: places,
             addresses: self.addresses,
-            confine: self.context.capabilities.confinement && !self.host_network(),
+            confine: self.context.capabilities.confinement && self.network().is_none() && !self.host_network(),
+            has_network: self.network().is_some(),
             directory: &self.context.pod_directory(&self.pod.uid().unwrap_or_default()),
             run: &self.directory(),
             neighbour: ephemeral::neighbour(self)?,

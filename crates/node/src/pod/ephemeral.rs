@@ -28,7 +28,8 @@ pub(super) fn neighbour(job: &Job) -> Result<Option<Neighbour>, Refusal> {
         reason: "CreateContainerError",
         message: format!("target container {target} does not run"),
     })?;
-    Ok(Some(Neighbour { init: live.inside.init, supervisor: live.inside.supervisor }))
+    let is_contained = live.inside.contained.is_some();
+    Ok(Some(Neighbour { init: live.inside.init, supervisor: live.inside.supervisor, is_contained }))
 }
 
 /// The container whose processes an ephemeral container wants to see.

@@ -1,6 +1,7 @@
 //! Acts on a running container from outside: runs programs in it, asks its ports.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{grpc, unverified};
 use crate::cgroup::Group;
 use crate::low_port;
+use crate::runc::Contained;
 use crate::sandbox::{self, ExecSpec, Input, Launcher, Output, Process, Report, Running};
 
 /// What of a program's output is kept to explain its failure.
@@ -38,6 +40,10 @@ pub(crate) struct Inside {
     pub(crate) confined: Option<Ipv4Addr>,
     /// Where its ports are.
     pub(crate) address: Ipv4Addr,
+    /// The network namespace of its Pod.
+    pub(crate) network: Option<PathBuf>,
+    /// What runc knows it as, where that runs it.
+    pub(crate) contained: Option<Contained>,
     /// What holds it to its limits.
     pub(crate) group: Option<Group>,
     pub(crate) container: Container,
@@ -73,8 +79,16 @@ impl Inside {
     /// Describes a program to run in the container.
     pub(crate) fn exec_spec(&self, argv: &[String], input: Input) -> ExecSpec {
         let process = Process { argv: argv.to_vec(), ..self.process.clone() };
-        let group = self.group.clone();
-        ExecSpec { init: self.init, supervisor: self.supervisor, process, address: self.confined, input, group }
+        ExecSpec {
+            init: self.init,
+            supervisor: self.supervisor,
+            process,
+            address: self.confined,
+            input,
+            group: self.group.clone(),
+            network: self.network.clone(),
+            contained: self.contained.clone(),
+        }
     }
 
     /// Opens a connection to a port.

@@ -22,6 +22,7 @@ mod promise;
 mod pull;
 mod refusal;
 mod resize;
+mod rights;
 mod signal;
 mod sources;
 mod spec;

@@ -9,6 +9,7 @@ use super::downward::Addresses;
 use super::observed::{Observation, State};
 use super::plan;
 use super::worker::{RETRY, Worker};
+use crate::address::PodAddress;
 use crate::proxy::HostPorts;
 use crate::volume::{self, Supplies};
 
@@ -44,6 +45,7 @@ impl Worker {
         let Some(addresses) = self.addresses() else {
             return Err(("FailedCreatePodSandBox", format!("no address is left in {}", self.context.config.pod_range)));
         };
+        self.connect().await.map_err(|error| ("FailedCreatePodSandBox", error))?;
         self.open_host_ports(addresses).await.map_err(|why| ("FailedCreatePodSandBox", why))?;
         self.sources = self.names.fetch(&self.context.cache, &self.pod).await;
         let directory = self.context.pod_directory(&self.pod.uid().unwrap_or_default());
@@ -54,6 +56,18 @@ impl Worker {
         let places = volume::prepare(&self.pod, &directory.join("volumes"), &mut supplies).await;
         self.volumes = Arc::new(places.map_err(|error| ("FailedMount", error.to_string()))?);
         self.write_node_files().map_err(|error| ("FailedCreatePodSandBox", error.to_string()))
+    }
+
+    /// Gives the Pod a network of its own, where Pods have one.
+    async fn connect(&self) -> Result<(), String> {
+        let is_on_host = self.pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+        let network = self.context.config.network.clone().filter(|_| !is_on_host);
+        let (Some(network), Some(address)) = (network, self.address.as_ref().map(PodAddress::get)) else {
+            return Ok(());
+        };
+        let uid = self.pod.uid().unwrap_or_default();
+        let made = tokio::task::spawn_blocking(move || network.make_space(&uid, address)).await;
+        made.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
     /// Opens the ports of the machine that lead to the Pod, once.

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 
 use super::downward::Addresses;
 use super::environment::expand;
+use super::rights::rights;
 use crate::image::{Image, find_groups, find_user};
 use crate::sandbox::{
     ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, make_beneath, open_beneath,
@@ -33,6 +34,8 @@ pub(crate) enum SpecError {
     User(String),
     #[error("container has runAsNonRoot and image will run as root")]
     Root,
+    #[error("there is no capability {0:?}")]
+    Capability(String),
     #[error("volumeMount {0:?} names no volume of the Pod")]
     Volume(String),
     #[error("subPath {0:?} is no path inside of a volume")]
@@ -55,6 +58,8 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) addresses: Addresses,
     /// Whether its sockets are confined.
     pub(crate) confine: bool,
+    /// Whether the Pod has a network of its own.
+    pub(crate) has_network: bool,
     /// The directory of the Pod.
     pub(crate) directory: &'a Path,
     /// The directory of this run of the container.
@@ -71,6 +76,7 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         env: with_defaults(from),
         workdir: workdir(from.container, from.image),
         user: user(from.pod, from.container, from.image)?,
+        rights: rights(from.pod, from.container).map_err(SpecError::Capability)?,
     };
     let mut mounts = volume_mounts(from, &variables)?;
     mounts.extend(node_files(from, &mounts)?);
@@ -86,8 +92,10 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         input: input(from.container),
         keep: None,
         neighbour: from.neighbour,
-        settings: sysctl::own(from.pod),
+        settings: sysctl::own(from.pod, from.has_network),
         group: None,
+        network: None,
+        contained: None,
         nice: 0,
     })
 }

@@ -332,7 +332,7 @@ impl Worker {
         ];
         let context = Arc::clone(&self.context);
         let remove = move || {
-            let _ = context.cgroups.as_ref().map(|cgroups| cgroups.remove_pod(&uid));
+            context.release(&uid);
             directories.iter().try_for_each(|directory| tree::remove(directory))
         };
         let removed = tokio::task::spawn_blocking(remove).await;

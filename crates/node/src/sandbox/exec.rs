@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
 
+use super::contained;
 use super::link::Link;
 use super::namespace::{self, Neighbour};
 use super::process::{self, Standard, Terms};
@@ -23,7 +24,16 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Ok(door) => door,
         Err(error) => return control.send(&Report::Failed(format!("find its control group: {error}"))),
     };
-    let neighbour = Neighbour { init: spec.init, supervisor: spec.supervisor };
+    if let Some(contained) = &spec.contained {
+        return match contained::exec(&spec, contained, standard) {
+            Ok(child) => Supervisor::new(Link::only(control), child, None, None).run(),
+            Err(why) => control.send(&Report::Failed(why)),
+        };
+    }
+    if let Err(error) = spec.network.as_deref().map_or(Ok(()), |path| namespace::enter_network(path, &[])) {
+        return control.send(&Report::Failed(format!("enter the network of its Pod: {error}")));
+    }
+    let neighbour = Neighbour { init: spec.init, supervisor: spec.supervisor, is_contained: false };
     let mapping = match namespace::join(neighbour, namespace::ALL) {
         Ok(mapping) => mapping,
         Err(error) => return control.send(&Report::Failed(format!("enter the container: {error}"))),

@@ -27,7 +27,7 @@ pub(crate) fn run(spec: &ContainerSpec, standard: Standard, mut channel: UnixStr
     if let Err(error) = root::build(spec) {
         fail(&channel, &error.to_string());
     }
-    for (name, value) in &spec.settings {
+    for (name, value) in spec.own_settings() {
         let path = Path::new("/proc/sys").join(name.replace('.', "/"));
         if let Err(error) = std::fs::write(&path, value) {
             fail(&channel, &format!("set {name} to {value:?}: {error}"));

@@ -38,7 +38,7 @@ impl Link {
 
     /// A link after whose end others are waited for, in `directory` and so long.
     pub(crate) fn first(lines: Lines, directory: &Path, limit: Duration) -> io::Result<Self> {
-        let listener = at(directory, |path| {
+        let listener = at(directory, SOCKET, |path| {
             let _ = std::fs::remove_file(path);
             // The directory is private; the socket is so by itself as well.
             let mask = rustix::process::umask(Mode::from_raw_mode(0o077));
@@ -111,9 +111,9 @@ impl Link {
     }
 }
 
-/// Calls `act` with a path to the socket in `directory` that is short enough for every socket address.
-pub(super) fn at<T>(directory: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+/// Calls `act` with a path to the socket `name` in `directory` that is short enough for every socket address.
+pub(super) fn at<T>(directory: &Path, name: &str, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let open = rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let number = std::os::fd::AsRawFd::as_raw_fd(&open);
-    act(Path::new(&format!("/proc/self/fd/{number}/{SOCKET}")))
+    act(Path::new(&format!("/proc/self/fd/{number}/{name}")))
 }

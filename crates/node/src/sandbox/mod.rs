@@ -5,9 +5,12 @@
 //!   socket    │  dies with its supervisor (PDEATHSIG), and all of the container with it (pid namespace)
 //!   closed: supervisor ends the container, or waits for the next node at a socket of its own and ends it then
 //! ```
+//!
+//! A container that runc runs has the same supervisor, and its program is the first process ([`contained`]).
 
 mod beneath;
 mod confine;
+mod contained;
 mod exec;
 mod filter;
 mod handle;
@@ -19,6 +22,7 @@ mod namespace;
 mod point;
 mod probe;
 mod process;
+mod rights;
 mod root;
 mod spec;
 mod supervisor;
@@ -29,6 +33,7 @@ mod wire;
 pub use handle::{Launcher, Output, Running};
 pub use namespace::Neighbour;
 pub use probe::Capabilities;
+pub use rights::{Capability, Guard, Rights};
 pub use spec::{
     Attachment, ContainerSpec, ExecSpec, Identity, Input, Keep, Mount, Origin, Process, Report, Request, Root, Source,
 };
@@ -36,6 +41,7 @@ pub use survivor::{attach, end_below};
 pub use terminal::{Size, Terminal, TerminalOutput};
 
 pub(crate) use beneath::{make as make_beneath, open as open_beneath};
+pub(crate) use identity::Mapping;
 pub(crate) use point::resolve;
 
 use std::io;

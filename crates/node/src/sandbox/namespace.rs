@@ -3,9 +3,10 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags};
-use rustix::thread::ThreadNameSpaceType;
+use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType};
 use serde::{Deserialize, Serialize};
 
 use super::identity::Mapping;
@@ -25,6 +26,25 @@ pub struct Neighbour {
     pub init: i32,
     /// The parent of that, the supervisor: proves that the id was not reused.
     pub supervisor: i32,
+    /// Whether runc runs it.
+    #[serde(default)]
+    pub is_contained: bool,
+}
+
+/// Enters the network of a Pod, for which this process is not yet in a user namespace of its own.
+///
+/// The network belongs to the machine's users, so programs that are root in their container may not change it; and they
+/// would not be allowed the low ports and the pings that root has, if those were not everybody's there.
+pub(super) fn enter_network(path: &Path, settings: &[&(String, String)]) -> io::Result<()> {
+    let network = fs::File::open(path)?;
+    rustix::thread::move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+    fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
+    // Without it programs cannot ping; nothing else depends on it.
+    let _ = fs::write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+    settings.iter().try_for_each(|(name, value)| {
+        let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+        fs::write(path, value).map_err(|error| io::Error::other(format!("set {name} to {value:?}: {error}")))
+    })
 }
 
 /// Enters `namespaces` of a container; how its users are mapped.

@@ -19,10 +19,7 @@ use crate::sys;
 
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Capabilities that container engines leave a program by default (chown, dac_override, fowner, fsetid, kill, setgid,
-/// setuid, setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap); all hold inside its user
-/// namespace only.
-const CAPABILITIES_KEPT: [u32; 14] = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
+/// The last number that a capability can have.
 const CAPABILITY_MAX: u32 = 63;
 
 /// Exit codes that shells use for a program that cannot be run.
@@ -109,7 +106,9 @@ fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), 
     limit_processes();
     sys::cloexec_from(3);
     enter_directory(&process.workdir).map_err(|e| ("enter the working directory", e))?;
-    for capability in (0..=CAPABILITY_MAX).filter(|c| !CAPABILITIES_KEPT.contains(c)) {
+    // All hold inside the user namespace only.
+    let kept: Vec<u32> = process.rights.capabilities.iter().map(|capability| capability.number()).collect();
+    for capability in (0..=CAPABILITY_MAX).filter(|number| !kept.contains(number)) {
         sys::drop_bounding(capability);
     }
     if mapping == Mapping::Full {

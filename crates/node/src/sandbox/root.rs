@@ -46,6 +46,23 @@ impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
 
 /// Builds the tree that `spec` describes and makes it the root of this process.
 pub(crate) fn build(spec: &ContainerSpec) -> Result<(), RootError> {
+    let root = open_path(&assemble(spec)?)?;
+    system_mounts(&root)?;
+    for mount in by_depth(&spec.mounts) {
+        attach(&root, mount)?;
+    }
+    enter(&root, spec.read_only_root)
+}
+
+/// Mounts in the order in which they are made: what is below another comes after it.
+pub(crate) fn by_depth(mounts: &[Mount]) -> Vec<&Mount> {
+    let mut mounts: Vec<&Mount> = mounts.iter().collect();
+    mounts.sort_by_key(|mount| mount.target.components().count());
+    mounts
+}
+
+/// Puts the files of a container together, without what is mounted into them; where they are.
+pub(crate) fn assemble(spec: &ContainerSpec) -> Result<PathBuf, RootError> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .step(|| "make mounts private".to_owned())?;
     let layers = Layers::new(&spec.scratch)?;
@@ -53,14 +70,7 @@ pub(crate) fn build(spec: &ContainerSpec) -> Result<(), RootError> {
         Root::Image(lower) => image_root(lower, &layers, &spec.mounts)?,
         Root::Host => host::build(&layers, spec)?,
     }
-    let root = open_path(&layers.root)?;
-    system_mounts(&root)?;
-    let mut mounts: Vec<&Mount> = spec.mounts.iter().collect();
-    mounts.sort_by_key(|mount| mount.target.components().count());
-    for mount in mounts {
-        attach(&root, mount)?;
-    }
-    enter(&root, spec.read_only_root)
+    Ok(layers.root)
 }
 
 /// Tries whether mounts are possible at all, for the capability probe.
@@ -161,17 +171,31 @@ fn devices(root: &OwnedFd) -> Result<(), RootError> {
 
 fn attach(root: &OwnedFd, mount: &Mount) -> Result<(), RootError> {
     let target = point::open(root, &mount.target, point::Kind::of(&mount.source))?;
+    mount_at(mount, &target)
+}
+
+/// Mounts at `place`, which is made, what is later mounted from there.
+pub(crate) fn stage(mount: &Mount, place: &Path) -> Result<(), RootError> {
+    let made = match point::Kind::of(&mount.source) {
+        point::Kind::Directory => fs::create_dir_all(place),
+        point::Kind::File => fs::write(place, ""),
+    };
+    made.step(|| format!("create {}", place.display()))?;
+    mount_at(mount, &open_path(place)?)
+}
+
+fn mount_at(mount: &Mount, target: &OwnedFd) -> Result<(), RootError> {
     let tree = match &mount.source {
         Source::Bind(source) => open_tree(source)?,
         Source::Beneath { volume, path } => {
             beneath::open_tree(volume, path).step(|| format!("open {} in its volume", path.display()))?
         }
-        Source::Memory(size) => return memory(&target, *size).step(|| format!("mount {}", mount.target.display())),
+        Source::Memory(size) => return memory(target, *size).step(|| format!("mount {}", mount.target.display())),
     };
     if mount.read_only {
         sys::mount_read_only(&tree, true).step(|| format!("make {} read-only", mount.target.display()))?;
     }
-    move_to(&tree, &target).step(|| format!("mount {}", mount.target.display()))
+    move_to(&tree, target).step(|| format!("mount {}", mount.target.display()))
 }
 
 fn memory(target: &OwnedFd, size: Option<u64>) -> Result<(), Errno> {

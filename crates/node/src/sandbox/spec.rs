@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::namespace::Neighbour;
+use super::rights::Rights;
 use crate::cgroup::Group;
+use crate::runc::Contained;
 
 /// One container, complete: nothing else is looked up inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +40,31 @@ pub struct ContainerSpec {
     /// The control group that holds it to its limits, where there are such groups.
     #[serde(default)]
     pub group: Option<Group>,
+    /// The network namespace of its Pod, where it has one.
+    #[serde(default)]
+    pub network: Option<PathBuf>,
+    /// What runc knows it as, where that runs it.
+    #[serde(default)]
+    pub contained: Option<Contained>,
     /// By how much its programs give way to others, where no group does that.
     #[serde(default)]
     pub nice: u8,
+}
+
+impl ContainerSpec {
+    /// Those settings of the kernel that belong to the network of the Pod.
+    pub(crate) fn network_settings(&self) -> Vec<&(String, String)> {
+        self.settings.iter().filter(|(name, _)| is_of_network(name)).collect()
+    }
+
+    /// Those settings of the kernel that belong to the container.
+    pub(crate) fn own_settings(&self) -> Vec<&(String, String)> {
+        self.settings.iter().filter(|(name, _)| !is_of_network(name)).collect()
+    }
+}
+
+fn is_of_network(setting: &str) -> bool {
+    setting.starts_with("net.")
 }
 
 /// How a container lives on without a node.
@@ -100,6 +124,9 @@ pub struct Process {
     pub workdir: PathBuf,
     /// Who it runs as.
     pub user: Identity,
+    /// What it may do.
+    #[serde(default)]
+    pub rights: Rights,
 }
 
 /// The numeric user of a process.
@@ -164,6 +191,10 @@ pub struct ExecSpec {
     pub input: Input,
     /// As [`ContainerSpec::group`].
     pub group: Option<Group>,
+    /// As [`ContainerSpec::network`].
+    pub network: Option<PathBuf>,
+    /// As [`ContainerSpec::contained`].
+    pub contained: Option<Contained>,
 }
 
 /// What the node asks of a running sandbox.

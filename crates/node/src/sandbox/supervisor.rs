@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::confine::Confinement;
+use super::contained;
 use super::identity::{self, Mapping};
 use super::init;
 use super::link::Link;
@@ -40,30 +41,19 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Ok(pipes) => pipes,
         Err(error) => return control.send(&Report::Failed(format!("open the pipes of its output: {error}"))),
     };
-    let shared = match spec.neighbour.map(|neighbour| namespace::join(neighbour, namespace::PROCESSES)).transpose() {
-        Ok(shared) => shared,
-        Err(error) => return control.send(&Report::Failed(format!("enter the target container: {error}"))),
+    let network = spec.network.as_deref();
+    if let Err(error) = network.map_or(Ok(()), |path| namespace::enter_network(path, &spec.network_settings())) {
+        return control.send(&Report::Failed(format!("enter the network of its Pod: {error}")));
+    }
+    let begun = match &spec.contained {
+        Some(contained) => contained::begin(&spec, contained, standard).map(|child| (child, None)),
+        None => begin(&spec, standard).map(|(child, setup)| (child, Some(setup))),
     };
-    let namespaces = if shared.is_some() { NAMESPACES } else { NAMESPACES | PROCESS_NAMESPACES };
-    let (ours, theirs) = UnixStream::pair()?;
-    let child = match sys::fork_into(namespaces) {
-        Ok(Some(child)) => child,
-        Ok(None) => {
-            drop((control, ours));
-            init::run(&spec, standard, theirs)
-        }
-        Err(error) => return control.send(&Report::Failed(format!("create namespaces: {error}"))),
+    let (child, setup) = match begun {
+        Ok(begun) => begun,
+        Err(why) => return control.send(&Report::Failed(why)),
     };
-    drop((theirs, standard));
     let _output = pipes.map(Pipes::keep).transpose()?;
-    if let Err(error) = spec.group.iter().try_for_each(|group| group.door()?.let_in(child.pid)) {
-        return control.send(&Report::Failed(format!("enter its control group: {error}")));
-    }
-    let wanted = Mapping::wanted(&spec.root, &spec.process.user);
-    match shared.map_or_else(|| identity::map(child.pid, &spec.process.user, wanted), Ok) {
-        Ok(mapping) => (&ours).write_all(&[mapping.to_byte()])?,
-        Err(error) => return control.send(&Report::Failed(format!("map users: {error}"))),
-    }
     let link = match &spec.keep {
         Some(keep) => Link::first(control, &spec.scratch, keep.limit)?,
         None => Link::only(control),
@@ -71,7 +61,30 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     let address = spec.address;
     // Not before the container was started, which would share it.
     let claim = Claim::of_run(&spec.scratch);
-    Supervisor { spec: Some(spec), claim, ..Supervisor::new(link, child, Some(ours), address) }.run()
+    Supervisor { spec: Some(spec), claim, ..Supervisor::new(link, child, setup, address) }.run()
+}
+
+/// Begins a container that Windlass runs by itself: its first process, and the channel on which that tells how it gets on.
+fn begin(spec: &ContainerSpec, standard: Standard) -> Result<(Forked, UnixStream), String> {
+    let shared = spec.neighbour.map(|neighbour| namespace::join(neighbour, namespace::PROCESSES)).transpose();
+    let shared = shared.map_err(|error| format!("enter the target container: {error}"))?;
+    let namespaces = if shared.is_some() { NAMESPACES } else { NAMESPACES | PROCESS_NAMESPACES };
+    let failed = |error: io::Error| format!("create namespaces: {error}");
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let child = match sys::fork_into(namespaces).map_err(failed)? {
+        Some(child) => child,
+        None => {
+            drop(ours);
+            init::run(spec, standard, theirs)
+        }
+    };
+    let entered = spec.group.iter().try_for_each(|group| group.door()?.let_in(child.pid));
+    entered.map_err(|error| format!("enter its control group: {error}"))?;
+    let wanted = Mapping::wanted(&spec.root, &spec.process.user);
+    let mapped = shared.map_or_else(|| identity::map(child.pid, &spec.process.user, wanted), Ok);
+    let told = mapped.and_then(|mapping| (&ours).write_all(&[mapping.to_byte()]));
+    told.map_err(|error| format!("map users: {error}"))?;
+    Ok((child, ours))
 }
 
 /// The event loop of a supervisor, also used for programs run in an existing container.
@@ -116,6 +129,9 @@ impl Supervisor {
 
     /// Serves until the child has ended and was reported.
     pub(crate) fn run(mut self) -> io::Result<()> {
+        if self.setup.is_none() {
+            self.begin()?;
+        }
         loop {
             self.turn()?;
             let Some(code) = self.ended else { continue };

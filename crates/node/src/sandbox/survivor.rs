@@ -89,7 +89,7 @@ pub async fn attach(directory: &Path) -> io::Result<(Running, Attachment)> {
         // Without a writer after it opened a pipe, a reader would never hear that none is left.
         drop(pipe::OpenOptions::new().open_sender(directory.join(name))?);
     }
-    let stream = link::at(directory, |path| StdUnixStream::connect(path))?;
+    let stream = link::at(directory, link::SOCKET, |path| StdUnixStream::connect(path))?;
     let supervisor = supervisor_of(&stream)?;
     let pid = supervisor.1;
     stream.set_nonblocking(true)?;
@@ -107,7 +107,7 @@ pub async fn attach(directory: &Path) -> io::Result<(Running, Attachment)> {
 /// Ends every container that still lives below the directory of a Pod; how many those were.
 pub fn end_below(pod: &Path) -> usize {
     let ended = runs(pod).into_iter().filter(|directory| {
-        let connected = link::at(directory, |path| StdUnixStream::connect(path));
+        let connected = link::at(directory, link::SOCKET, |path| StdUnixStream::connect(path));
         connected.is_ok_and(|stream| end(stream).is_ok())
     });
     ended.count()

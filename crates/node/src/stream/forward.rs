@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::spdy::{Connection, Opened};
-use crate::low_port;
+use crate::{low_port, network};
 
 /// The protocol of forwarding, and its name where SPDY goes through a WebSocket.
 pub(super) const PROTOCOL: &str = "portforward.k8s.io";
@@ -33,6 +34,8 @@ const PIECE_BYTES: usize = 32 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct Destination {
     pub(crate) address: Ipv4Addr,
+    /// The network namespace of the Pod, whose localhost is meant then.
+    pub(crate) space: Option<PathBuf>,
     pub(crate) pod: String,
     pub(crate) uid: String,
     /// Cancelled when the Pod has ended.
@@ -106,7 +109,7 @@ impl Pair {
     async fn forward(self, destination: &Destination) {
         let text = self.data.header("port");
         let result = match text.parse() {
-            Ok(port) if port > 0 => connect((destination.address, port).into()).await,
+            Ok(port) if port > 0 => reach(destination, port).await,
             _ => Err(format!("{text:?} is no port")),
         };
         match result {
@@ -154,9 +157,25 @@ impl Pair {
     }
 }
 
+/// Connects to what a client means by a port of a Pod: that of its localhost, where it has one.
+async fn reach(destination: &Destination, port: u16) -> Result<TcpStream, String> {
+    let address = SocketAddr::from((destination.address, port));
+    match &destination.space {
+        Some(space) => in_time(address, network::connect_inside(space.clone(), port)).await,
+        None => connect(address).await,
+    }
+}
+
 /// Connects to a port of a Pod.
 pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
-    match tokio::time::timeout(CONNECT_TIME_MAX, low_port::connect(address)).await {
+    in_time(address, low_port::connect(address)).await
+}
+
+async fn in_time(
+    address: SocketAddr,
+    connecting: impl Future<Output = io::Result<TcpStream>>,
+) -> Result<TcpStream, String> {
+    match tokio::time::timeout(CONNECT_TIME_MAX, connecting).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
             Err(format!("dial tcp {address}: connect: connection refused (does the program listen there?)"))

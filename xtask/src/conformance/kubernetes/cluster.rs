@@ -25,11 +25,12 @@ pub(super) struct ConformanceCluster {
 }
 
 impl ConformanceCluster {
-    /// Starts a cluster of the windlass at `program` below `scratch`; with a `node`, one that runs images.
-    pub(super) fn start(program: PathBuf, scratch: &Path, kubectl: &Path, node: bool) -> Result<Self> {
+    /// Starts a cluster of the windlass at `program` below `scratch`; one whose node runs images if it is said how Pods are
+    /// kept apart there.
+    pub(super) fn start(program: PathBuf, scratch: &Path, kubectl: &Path, node: Option<&str>) -> Result<Self> {
         // The image store is the tests' own, and kept for the next run.
         let cache = root().join("target/conformance/images");
-        if node {
+        if node.is_some() {
             images::add(&program, scratch, &cache)?;
         }
         let dir = scratch.join("cluster");
@@ -39,7 +40,10 @@ impl ConformanceCluster {
             .arg("--dir")
             .arg(&dir)
             .args(["up", "--port", "0", "--no-operators", "--profile"])
-            .args(if node { &["node"][..] } else { &["workloads", "--nodes", FAKE_NODES] })
+            .args(match node {
+                Some(isolation) => ["node", "--isolation", isolation],
+                None => ["workloads", "--nodes", FAKE_NODES],
+            })
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

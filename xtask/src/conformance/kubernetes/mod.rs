@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// Only the tests whose Pods are run, by a node that runs the tests' images.
     #[arg(long, conflicts_with = "all")]
     node: bool,
+    /// How Pods are kept apart, as `windlass up --isolation` has it; the page is not written.
+    #[arg(long, value_name = "WORD", requires = "node", conflicts_with = "failed")]
+    isolation: Option<String>,
     /// Only what failed or did not run in the last run; the page is written from both.
     #[arg(long, conflicts_with = "focus")]
     failed: bool,
@@ -77,7 +80,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("no conformance test is chosen; --all and --node consider those that need a node too");
     }
     let (passed, wanted) = if options.failed { left(&scratch, wanted) } else { (Vec::new(), wanted) };
-    let cluster = ConformanceCluster::start(options.subject.program()?, &scratch, &kubectl, options.node)?;
+    let node = options.node.then(|| options.isolation.as_deref().unwrap_or("sandbox"));
+    let cluster = ConformanceCluster::start(options.subject.program()?, &scratch, &kubectl, node)?;
     let limit = Duration::from_secs(options.limit);
     let program = Program { path: e2e, kubectl, kubeconfig: cluster.kubeconfig(), scratch: scratch.clone(), limit };
     let mut outcomes = run_all(&program, wanted, options.procs.max(1));
@@ -86,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     outcomes.sort_by(|one, other| one.name.cmp(&other.name));
     let failed = outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
     println!("{} passed, {failed} failed; reports and logs are in {}", outcomes.len() - failed, scratch.display());
-    if options.focus.is_none() {
+    if options.focus.is_none() && options.isolation.is_none() {
         page::write(&selection, &specs, &outcomes, options.scope())?;
     }
     match failed {

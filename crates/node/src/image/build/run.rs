@@ -40,6 +40,8 @@ pub(super) async fn run(
         neighbour: None,
         settings: Vec::new(),
         group: None,
+        network: None,
+        contained: None,
         nice: 0,
     };
     let mut running =

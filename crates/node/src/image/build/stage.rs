@@ -10,7 +10,7 @@ use super::file::{Keyword, Step};
 use super::words;
 use crate::image::{ImageConfig, find_groups, find_user};
 use crate::pod::signal_number;
-use crate::sandbox::{Identity, Process, resolve};
+use crate::sandbox::{Identity, Process, Rights, resolve};
 
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -140,7 +140,7 @@ impl Stage {
         };
         let user = Identity { groups: find_groups(&self.rootfs, user.uid), ..user };
         let workdir = if self.config.workdir.is_empty() { "/" } else { &self.config.workdir };
-        Ok(Process { argv: self.command(&step.rest)?, env, workdir: workdir.into(), user })
+        Ok(Process { argv: self.command(&step.rest)?, env, workdir: workdir.into(), user, rights: Rights::default() })
     }
 
     fn set(&mut self, name: String, value: String) {
