@@ -31,7 +31,7 @@ fn bad_resources_are_refused_by_name_of_the_field() {
     check_refused(&cluster, "  size: 0\n", &["spec.size", "should be greater than or equal to 1"]);
     check_refused(&cluster, "  size: three\n", &["spec.size"]);
     check_refused(&cluster, "  size: 3\n  colour: blue\n", &["spec.colour"]);
-    check_refused(&cluster, "  image: x\n", &["spec.size", "Required"]);
+    check_refused(&cluster, "  size: 3\n  image: a b\n", &["spec.image", "an image has no spaces"]);
 }
 
 #[test]

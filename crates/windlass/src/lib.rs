@@ -55,6 +55,8 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 mod book {
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
+    #[doc = include_str!("../../../docs/runtime.md")]
+    mod runtime {}
     #[doc = include_str!("../../../docs/versions.md")]
     mod versions {}
     #[doc = include_str!("../../../docs/webhooks.md")]
@@ -69,8 +71,3 @@ pub mod __private {
     pub use windlass_core::constraints::{Constraints, Immutables};
     pub use {kube, schemars, serde, serde_json};
 }
-
-/// The examples of the book.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/runtime.md")]
-mod book {}
