@@ -3,11 +3,20 @@
 use serde_json::json;
 
 use super::cursor::{At, named, one_of, required};
+use super::selector;
 use crate::{FieldError, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn role(role: &At<'_>, is_namespaced: bool, errors: &mut Vec<FieldError>) {
+    let aggregation = role.member("aggregationRule");
+    if aggregation.is_set() {
+        let selectors = aggregation.member("clusterRoleSelectors");
+        if selectors.is_absent() {
+            errors.push(selectors.missing("at least one clusterRoleSelector required if aggregationRule is non-nil"));
+        }
+        selectors.items().for_each(|selector| selector::check(&selector, errors));
+    }
     for rule in role.member("rules").items() {
         let member = |name: &str| rule.member(name);
         let (groups, resources, urls) = (member("apiGroups"), member("resources"), member("nonResourceURLs"));

@@ -12,11 +12,7 @@ pub(super) fn check(affinity: &At<'_>, errors: &mut Vec<FieldError>) {
     let nodes = affinity.member("nodeAffinity");
     let required = nodes.member(REQUIRED);
     if required.is_set() {
-        let terms = required.member("nodeSelectorTerms");
-        if terms.is_absent() {
-            errors.push(terms.missing("must have at least one node selector term"));
-        }
-        terms.items().for_each(|term| node_term(&term, true, errors));
+        node_selector(&required, errors);
     }
     for term in nodes.member(PREFERRED).items() {
         weight(&term, errors);
@@ -29,6 +25,15 @@ pub(super) fn check(affinity: &At<'_>, errors: &mut Vec<FieldError>) {
             pod_term(&term.member("podAffinityTerm"), errors);
         }
     }
+}
+
+/// Checks which nodes are meant.
+pub(super) fn node_selector(selector: &At<'_>, errors: &mut Vec<FieldError>) {
+    let terms = selector.member("nodeSelectorTerms");
+    if terms.is_absent() {
+        errors.push(terms.missing("must have at least one node selector term"));
+    }
+    terms.items().for_each(|term| node_term(&term, true, errors));
 }
 
 fn weight(term: &At<'_>, errors: &mut Vec<FieldError>) {

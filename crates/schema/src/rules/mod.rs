@@ -17,6 +17,7 @@ mod limits;
 mod metadata;
 mod mount;
 mod path;
+mod persistent_volume;
 mod pod;
 mod pod_dns;
 mod pod_join;
@@ -72,7 +73,7 @@ pub fn validate_builtin(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Fi
         ("", "ConfigMap") => data::config_map(&new, old, &mut errors),
         ("", "Secret") => data::secret(&new, old, &mut errors),
         ("", "PersistentVolumeClaim") => storage::claim(&new, old, &mut errors),
-        ("", "PersistentVolume") => storage::volume(&new, old, &mut errors),
+        ("", "PersistentVolume") => persistent_volume::check(&new, old, &mut errors),
         ("storage.k8s.io", "StorageClass") => storage::class(&new, old, &mut errors),
         ("", "ReplicationController") => workload::replication_controller(&new, &mut errors),
         ("apps", "Deployment") => workload::deployment(&new, old, &mut errors),

@@ -1,12 +1,17 @@
-//! Volumes, claims and storage classes.
+//! Claims and storage classes.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::cursor::{At, immutable, named, one_of, required, set_one_of};
+use super::cursor::{At, follows, immutable, named, one_of, required, set_one_of};
 use super::selector;
 use crate::{FieldError, names, quantity};
 
-const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const ALONE: &str = "ReadWriteOncePod";
+const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", ALONE];
+const PARAMETERS_MAX: usize = 512;
+const PARAMETERS_BYTES_MAX: usize = 256 << 10;
 
 pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     let spec = claim.member("spec");
@@ -35,12 +40,7 @@ pub(super) fn claim(claim: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
 /// Checks what a claim asks for, in a claim or in a template of one.
 pub(super) fn claim_spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     selector::check(&spec.member("selector"), errors);
-    access_modes(spec, errors);
-    let alone = "ReadWriteOncePod";
-    let modes: Vec<&str> = spec.member("accessModes").items().map(|mode| mode.text()).collect();
-    if modes.contains(&alone) && modes.iter().any(|mode| *mode != alone && MODES.contains(mode)) {
-        errors.push(spec.member("accessModes").forbidden("may not use ReadWriteOncePod with other access modes"));
-    }
+    access_modes(spec, "at least 1 access mode is required", errors);
     let storage = spec.at("resources.requests.storage");
     let shown = crate::field::key(&spec.member("resources").path, "storage");
     if storage.is_absent() {
@@ -48,13 +48,13 @@ pub(super) fn claim_spec(spec: &At<'_>, errors: &mut Vec<FieldError>) {
     } else if quantity::nanos(storage.text()).is_some_and(|nanos| nanos <= 0) {
         errors.push(FieldError::invalid(shown, storage.text(), "must be greater than zero"));
     }
-    named(&spec.member("storageClassName"), names::subdomain, errors);
+    class_name(&spec.member("storageClassName"), errors);
     set_one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
     data_source(&spec.member("dataSource"), errors);
     let reference = spec.member("dataSourceRef");
     data_source(&reference, errors);
     named(&reference.member("namespace"), names::label, errors);
-    named(&spec.member("volumeAttributesClassName"), names::subdomain, errors);
+    class_name(&spec.member("volumeAttributesClassName"), errors);
 }
 
 fn data_source(source: &At<'_>, errors: &mut Vec<FieldError>) {
@@ -104,25 +104,11 @@ fn frozen_after_binding(old: &Value, new: &Value, is_bound: bool) -> Value {
     old
 }
 
-pub(super) fn volume(volume: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
-    let spec = volume.member("spec");
-    access_modes(&spec, errors);
-    let capacity = spec.member("capacity");
-    required(&capacity, errors);
-    if !capacity.is_absent() && capacity.value.get("storage").is_none() {
-        errors.push(FieldError::not_supported(capacity.path, capacity.value.clone(), &["storage"]));
-    }
-    one_of(&spec.member("persistentVolumeReclaimPolicy"), &["Delete", "Recycle", "Retain"], errors);
-    one_of(&spec.member("volumeMode"), &["Block", "Filesystem"], errors);
-    if let Some(old) = old {
-        immutable(volume, old, &["spec.volumeMode"], errors);
-    }
-}
-
-fn access_modes(spec: &At<'_>, errors: &mut Vec<FieldError>) {
+/// Checks how a volume is used, or wanted; `missing` is what to say where nothing of it is said.
+pub(super) fn access_modes(spec: &At<'_>, missing: &str, errors: &mut Vec<FieldError>) {
     let modes = spec.member("accessModes");
     if modes.is_absent() {
-        errors.push(modes.missing("at least 1 access mode is required"));
+        errors.push(modes.missing(missing));
     }
     for mode in modes.items() {
         // Upstream reports the list, not the item.
@@ -130,13 +116,109 @@ fn access_modes(spec: &At<'_>, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::not_supported(modes.path.clone(), mode.text(), &MODES));
         }
     }
+    let is = |mode: &At<'_>| mode.text() == ALONE;
+    if modes.items().any(|mode| is(&mode)) && modes.items().any(|mode| !is(&mode) && MODES.contains(&mode.text())) {
+        errors.push(modes.forbidden("may not use ReadWriteOncePod with other access modes"));
+    }
+}
+
+/// Checks the name of a class of volumes, where there is one.
+pub(super) fn class_name(name: &At<'_>, errors: &mut Vec<FieldError>) {
+    named(name, names::subdomain, errors);
 }
 
 pub(super) fn class(class: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
-    required(&class.member("provisioner"), errors);
+    provisioner(&class.member("provisioner"), errors);
+    parameters(&class.member("parameters"), errors);
+    topologies(&class.member("allowedTopologies"), errors);
     one_of(&class.member("reclaimPolicy"), &["Delete", "Retain"], errors);
     one_of(&class.member("volumeBindingMode"), &["Immediate", "WaitForFirstConsumer"], errors);
     if let Some(old) = old {
         immutable(class, old, &["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"], errors);
+    }
+}
+
+/// Capitals are allowed, and shown small.
+fn provisioner(provisioner: &At<'_>, errors: &mut Vec<FieldError>) {
+    required(provisioner, errors);
+    let name = provisioner.text().to_lowercase();
+    if !name.is_empty() {
+        let wrong = names::qualified(&name).into_iter();
+        errors.extend(wrong.map(|detail| FieldError::invalid(provisioner.path.clone(), name.as_str(), detail)));
+    }
+}
+
+fn parameters(parameters: &At<'_>, errors: &mut Vec<FieldError>) {
+    let too_long = |max: usize| FieldError::too_long(parameters.path.clone(), max as u64);
+    if parameters.entries().count() > PARAMETERS_MAX {
+        return errors.push(too_long(PARAMETERS_MAX));
+    }
+    if parameters.entries().any(|(name, _)| name.is_empty()) {
+        errors.push(FieldError::invalid(parameters.path.clone(), "", "field can not be empty."));
+    }
+    let bytes: usize = parameters.entries().map(|(name, value)| name.len() + value.text().len()).sum();
+    if bytes > PARAMETERS_BYTES_MAX {
+        errors.push(too_long(PARAMETERS_BYTES_MAX));
+    }
+}
+
+/// Checks where volumes of a class may be: terms without a label say nothing, as do terms that were said before.
+fn topologies(topologies: &At<'_>, errors: &mut Vec<FieldError>) {
+    let mut seen = vec![BTreeMap::new()];
+    for term in topologies.items() {
+        let expressions = term.member("matchLabelExpressions");
+        let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for label in expressions.items() {
+            let (key, values) = (label.member("key"), label.member("values"));
+            required(&values, errors);
+            let mut distinct = BTreeSet::new();
+            errors.extend(values.items().filter(|value| !distinct.insert(value.text())).map(|value| value.again()));
+            follows(&key, names::qualified, errors);
+            if labels.insert(key.text(), distinct).is_some() {
+                errors.push(key.again());
+            }
+        }
+        if seen.contains(&labels) {
+            errors.push(FieldError::duplicate(expressions.path.clone(), ""));
+        }
+        seen.push(labels);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::tests::check;
+
+    fn check_class(change: Value, expect: &[&str]) {
+        let mut class = json!({"metadata": {"name": "a"}, "provisioner": "example.com/disk"});
+        class.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        check(("storage.k8s.io", "v1", "StorageClass"), class, expect);
+    }
+
+    #[test]
+    fn a_class_names_who_makes_its_volumes() {
+        check_class(json!({"provisioner": "Example.com/Disk"}), &[]);
+        check_class(json!({"provisioner": ""}), &["provisioner: Required value"]);
+        check_class(json!({"parameters": {"": "a"}}), &[r#"parameters: Invalid value: "": field can not be empty."#]);
+    }
+
+    #[test]
+    fn topologies_differ_and_say_something() {
+        let zone = |values: Value| json!({"matchLabelExpressions": [{"key": "zone", "values": values}]});
+        check_class(json!({"allowedTopologies": [zone(json!(["a"])), zone(json!(["b"]))]}), &[]);
+        check_class(
+            json!({"allowedTopologies": [zone(json!(["a", "b"])), zone(json!(["b", "a"]))]}),
+            &[r#"allowedTopologies[1].matchLabelExpressions: Duplicate value: """#],
+        );
+        check_class(
+            json!({"allowedTopologies": [{}]}),
+            &[r#"allowedTopologies[0].matchLabelExpressions: Duplicate value: """#],
+        );
+        check_class(
+            json!({"allowedTopologies": [zone(json!(["a", "a"]))]}),
+            &[r#"allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "a""#],
+        );
     }
 }

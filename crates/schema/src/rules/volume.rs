@@ -82,11 +82,7 @@ fn source(volume: &At<'_>, pod: Option<&str>, errors: &mut Vec<FieldError>) {
     let Some((first, name, needs)) = sources.next() else {
         return errors.push(volume.missing("must specify a volume type"));
     };
-    for need in needs.iter().map(|name| first.member(name)).filter(At::is_absent) {
-        // A disk of Google's has a name of its own in errors.
-        let path = need.path.replace(".gcePersistentDisk.", ".persistentDisk.");
-        errors.push(FieldError::required(path, ""));
-    }
+    self::needs(&first, needs, errors);
     inside(name, &first, pod.is_some(), errors);
     errors.extend(sources.map(|(source, ..)| source.forbidden("may not specify more than 1 volume type")));
     let volume_name = volume.member("name");
@@ -99,8 +95,17 @@ fn source(volume: &At<'_>, pod: Option<&str>, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// What a source cannot do without.
+pub(super) fn needs(source: &At<'_>, needs: &[&str], errors: &mut Vec<FieldError>) {
+    for need in needs.iter().map(|name| source.member(name)).filter(At::is_absent) {
+        // A disk of Google's has a name of its own in errors.
+        let path = need.path.replace(".gcePersistentDisk.", ".persistentDisk.");
+        errors.push(FieldError::required(path, ""));
+    }
+}
+
 /// What is in the source of a volume, apart from what is missing.
-fn inside(name: &str, source: &At<'_>, is_pod: bool, errors: &mut Vec<FieldError>) {
+pub(super) fn inside(name: &str, source: &At<'_>, is_pod: bool, errors: &mut Vec<FieldError>) {
     match name {
         "emptyDir" => {
             let size = source.member("sizeLimit");
@@ -170,19 +175,24 @@ fn iscsi(source: &At<'_>, errors: &mut Vec<FieldError>) {
 }
 
 fn csi(source: &At<'_>, errors: &mut Vec<FieldError>) {
-    let (driver, secret) = (source.member("driver"), source.member("nodePublishSecretRef"));
-    required(&driver, errors);
-    if driver.text().len() > DRIVER_BYTES_MAX {
-        errors.push(FieldError::too_long(driver.path.clone(), DRIVER_BYTES_MAX as u64));
-    }
-    if !driver.is_absent() {
-        follows(&driver, |name| names::subdomain(&name.to_lowercase()), errors);
-    }
+    driver(&source.member("driver"), errors);
+    let secret = source.member("nodePublishSecretRef");
     if secret.is_set() {
         let name = secret.member("name");
         required(&name, errors);
         // A name that is wrong is named as if it were the source's.
         named(&name.renamed(source.member("name").path), names::subdomain, errors);
+    }
+}
+
+/// Checks the name of a driver.
+pub(super) fn driver(driver: &At<'_>, errors: &mut Vec<FieldError>) {
+    required(driver, errors);
+    if driver.text().len() > DRIVER_BYTES_MAX {
+        errors.push(FieldError::too_long(driver.path.clone(), DRIVER_BYTES_MAX as u64));
+    }
+    if !driver.is_absent() {
+        follows(driver, |name| names::subdomain(&name.to_lowercase()), errors);
     }
 }
 
