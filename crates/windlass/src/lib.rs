@@ -30,7 +30,9 @@
 mod app;
 mod command;
 mod connect;
+mod log;
 mod manifests;
+pub mod observe;
 mod permissions;
 pub mod plan;
 pub mod prelude;
