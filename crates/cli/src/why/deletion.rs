@@ -83,8 +83,10 @@ fn served(object: &Value, finalizer: &str, facts: &Facts) -> Finding {
     if is_served && finalizer == names::FINALIZER {
         return found(format!("is deleted, and its operator cleans up before {finalizer} goes{by}"));
     }
+    let place =
+        object["metadata"]["namespace"].as_str().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     let patch = format!(
-        "kubectl patch {} {} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{}\"}}]'",
+        "kubectl patch {} {}{place} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{}\"}}]'",
         text(&object["kind"]).to_lowercase(),
         text(&object["metadata"]["name"]),
         position(object, finalizer),

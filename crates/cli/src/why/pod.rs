@@ -50,7 +50,9 @@ fn unscheduled(pod: &Value) -> Option<Finding> {
         why if why.contains("Too many pods") => "delete Pods, or let nodes have more",
         _ => "see `windlass get nodes`",
     };
-    Some(Finding::new(Depth::Cause, pod, format!("no node takes it: {why}")).advice(advice))
+    // The claim says more than the Pod that waits for it.
+    let depth = if why.contains("PersistentVolumeClaim") { Depth::Effect } else { Depth::Cause };
+    Some(Finding::new(depth, pod, format!("no node takes it: {why}")).advice(advice))
 }
 
 fn container(pod: &Value, status: &Value, facts: &Facts) -> Option<Finding> {

@@ -1,11 +1,14 @@
 //! Facts and findings as people read them, and as programs do.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass::runtime::journal::{Made, Run, Turn};
 
 use super::facts::{Facts, Node, text, title};
 use super::finding::{Depth, Finding};
+use super::operator::is_custom;
 use crate::commands::events::{age, row};
 use crate::view::columns::lay_out;
 use crate::view::paint::{Colour, paint};
@@ -17,6 +20,9 @@ const RUNS_SHOWN: usize = 3;
 const EVENTS_SHOWN: usize = 10;
 /// How many objects below one are shown.
 const CHILDREN_SHOWN: usize = 20;
+
+/// A kind whose phase says more than its conditions.
+const CLAIM: &str = "PersistentVolumeClaim";
 
 /// All of it as JSON.
 pub(crate) fn as_json(facts: &Facts, findings: &[Finding]) -> Value {
@@ -72,7 +78,9 @@ fn head(facts: &Facts, findings: &[Finding]) -> String {
     let metadata = &object["metadata"];
     let place = metadata["namespace"].as_str().map_or_else(String::new, |namespace| format!(" in {namespace}"));
     let is_ending = !metadata["deletionTimestamp"].is_null();
+    let is_pending = text(&object["kind"]) == CLAIM && state(object).0 != "ready";
     let (word, colour, message) = match judge(object) {
+        _ if is_pending && !is_ending => ("is not ready", Colour::Yellow, state(object).1),
         _ if is_ending => ("is being deleted", Colour::Yellow, String::new()),
         Readiness::Ready(message) if findings.iter().any(|finding| finding.depth != Depth::Choice) => {
             ("is ready, but not all is well", Colour::Yellow, message)
@@ -93,9 +101,17 @@ fn reasons(findings: &[Finding]) -> String {
             1 => " (and 1 other)".to_owned(),
             more => format!(" (and {more} others)"),
         };
+        // What is no predicate of the object stands by itself.
+        let is_predicate =
+            ["is ", "was ", "has ", "does ", "cannot "].iter().any(|word| finding.says.starts_with(word));
+        let mark = if is_predicate { "" } else { ":" };
         let colour = if finding.depth == Depth::Effect { Colour::Yellow } else { Colour::Red };
-        lines +=
-            &format!("  {} {}{others} {}\n", paint(colour, "-"), paint(Colour::Bold, &finding.object), finding.says);
+        lines += &format!(
+            "  {} {}{others}{mark} {}\n",
+            paint(colour, "-"),
+            paint(Colour::Bold, &finding.object),
+            finding.says
+        );
         if let Some(advice) = &finding.advice {
             lines += &format!("    {} {advice}\n", paint(Colour::Green, "what to do:"));
         }
@@ -134,7 +150,7 @@ fn state(object: &Value) -> (&'static str, String) {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return ("ending", String::new());
     }
-    if text(&object["kind"]) == "PersistentVolumeClaim" {
+    if text(&object["kind"]) == CLAIM {
         let phase = text(&object["status"]["phase"]).to_owned();
         return if phase == "Bound" { ("ready", phase) } else { ("waiting", phase) };
     }
@@ -162,7 +178,8 @@ fn conditions(facts: &Facts) -> String {
 fn operator(facts: &Facts) -> String {
     let operators = &facts.operators;
     let mut lines = String::new();
-    if let Some(silence) = &operators.silence {
+    let is_an_operators = std::iter::once(facts.object()).chain(&facts.owners).any(is_custom);
+    if let Some(silence) = operators.silence.as_ref().filter(|_| is_an_operators) {
         lines += &format!("  {}\n", paint(Colour::Dim, silence));
     }
     let Some((pod, history)) = &operators.history else {
@@ -273,11 +290,16 @@ fn next(run: Option<&Run>, now: Timestamp) -> String {
     format!("  {why} in {}, or when something changes\n", age(next.at, now))
 }
 
+/// The newest of each reason of each object: what repeats says nothing new.
 fn events(facts: &Facts) -> String {
-    let first = facts.events.len().saturating_sub(EVENTS_SHOWN);
-    let rows = facts.events[first..].iter().map(|event| {
-        let cells = row(event, facts.now);
-        vec![format!("  {}", cells[0]), cells[1].clone(), cells[2].clone(), cells[3].clone(), cells[4].clone()]
+    let mut told = HashSet::new();
+    let mut shown: Vec<&Value> = facts.events.iter().rev().collect();
+    shown.retain(|event| told.insert((text(&event["involvedObject"]["uid"]), text(&event["reason"]))));
+    shown.truncate(EVENTS_SHOWN);
+    let rows = shown.into_iter().rev().map(|event| {
+        let mut cells = row(event, facts.now);
+        cells[0] = format!("  {}", cells[0]);
+        cells
     });
     lay_out(&rows.collect::<Vec<_>>())
 }

@@ -223,7 +223,7 @@ fn what_cannot_go_says_who_keeps_it() {
     one(
         deleted("bank.io/vault", fields),
         "ConfigMap m is deleted but kept by the finalizer bank.io/vault (set by bank), which nobody seems to serve",
-        "kubectl patch configmap m --type=json",
+        "kubectl patch configmap m -n default --type=json",
     );
     let blocked = json!({"status": {"conditions": [{"type": "DeletionBlocked", "status": "True", "message": "the bucket is not empty"}]}});
     one(
@@ -351,7 +351,7 @@ fn the_text_reads_from_above_and_the_json_has_the_same() {
 Cache c in default is not ready: 0 of 1 Pods are ready
 
 Why
-  - Pod a the image img:1 of container c cannot be had (ErrImagePull): no such image
+  - Pod a: the image img:1 of container c cannot be had (ErrImagePull): no such image
     what to do: correct the image's name, or make it available (here: `windlass image add img:1`)
   - Cache c is not ready: 0 of 1 Pods are ready
 

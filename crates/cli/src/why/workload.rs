@@ -26,6 +26,12 @@ fn choice(object: &Value, says: &str, advice: &str) -> Finding {
     Finding::new(Depth::Choice, object, says).advice(advice)
 }
 
+/// In whose words Pods are refused.
+fn refusal(object: &Value, facts: &Facts) -> Option<String> {
+    let from_condition = holds(object, "ReplicaFailure").map(message);
+    from_condition.or_else(|| facts.event(object, &REFUSED).filter(|_| is_short(object)).map(message))
+}
+
 /// Whether what is said is still so: a controller that was refused once and then was not leaves its event behind.
 fn is_short(object: &Value) -> bool {
     let wanted = object["spec"]["replicas"].as_i64();
@@ -34,9 +40,10 @@ fn is_short(object: &Value) -> bool {
 }
 
 fn refused(object: &Value, facts: &Facts) -> Option<Finding> {
-    let from_condition = holds(object, "ReplicaFailure").map(message);
-    let from_event = || facts.event(object, &REFUSED).filter(|_| is_short(object)).map(message);
-    let why = from_condition.or_else(from_event)?;
+    // A Deployment repeats what its ReplicaSet says.
+    let is_copy = text(&object["kind"]) == "Deployment"
+        && facts.tree.all().iter().any(|below| text(&below["kind"]) == "ReplicaSet" && refusal(below, facts).is_some());
+    let why = refusal(object, facts).filter(|_| !is_copy)?;
     let (says, advice) = match why.as_str() {
         it if it.contains("exceeded quota") => {
             ("Pods are refused by a quota", "raise the quota (`windlass get quota`), or ask for less")
