@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 
 use crate::commands::plan::PlanOptions;
+use crate::commands::why::WhyOptions;
 use crate::isolation::IsolationName;
 
 /// Windlass keeps declared applications running.
@@ -57,6 +58,8 @@ pub(crate) enum Command {
     Plan(PlanOptions),
     /// Show one object in full, with its events.
     Describe(DescribeOptions),
+    /// Show why an object is not ready, what its operator saw, decided and did, and what to do.
+    Why(WhyOptions),
     /// Show what a Pod's programs print.
     Logs(LogsOptions),
     /// Wait until objects are as said.

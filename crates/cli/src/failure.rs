@@ -82,6 +82,12 @@ impl Failure {
     }
 }
 
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Self {
         match error {

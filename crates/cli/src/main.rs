@@ -11,6 +11,7 @@ mod operators;
 mod owned;
 mod resource;
 mod view;
+mod why;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Delete(options) => commands::delete::run(&options, &target).await,
         Command::Plan(options) => commands::plan::run(&options, &target).await,
         Command::Describe(options) => commands::describe::run(&options, &target).await,
+        Command::Why(options) => commands::why::run(&options, &target).await,
         Command::Logs(options) => commands::logs::run(&options, &target).await,
         Command::Wait(options) => commands::wait::run(&options, &target).await,
         Command::Events(options) => commands::events::run(&options, &target).await,

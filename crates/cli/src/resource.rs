@@ -1,5 +1,7 @@
 //! Resources as people name them: plural, singular, short name, `resource.group`, `resource/name`.
 
+use std::collections::HashSet;
+
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscoveryList, APIResourceDiscovery};
 
@@ -16,6 +18,7 @@ pub(crate) struct Resource {
     short_names: Vec<String>,
     categories: Vec<String>,
     pub(crate) namespaced: bool,
+    listable: bool,
 }
 
 impl Resource {
@@ -31,6 +34,11 @@ impl Resource {
         };
         let name = name.map(|name| format!("/{name}")).unwrap_or_default();
         format!("{root}{scope}/{}{name}", self.plural)
+    }
+
+    /// `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// `deployment.apps/x`, as kubectl prints objects.
@@ -75,6 +83,21 @@ impl Catalog {
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Resource> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.0.iter().find(|entry| entry.group == group && entry.version == version && entry.kind == kind)
+    }
+
+    /// The resources whose objects can be listed, each kind once, without copies of others.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Resource> {
+        let mut seen = HashSet::new();
+        let copies = [
+            ("events.k8s.io", "Event"),
+            ("", "Event"),
+            ("metrics.k8s.io", "PodMetrics"),
+            ("metrics.k8s.io", "NodeMetrics"),
+        ];
+        self.0.iter().filter(move |entry| {
+            let key = (entry.group.as_str(), entry.kind.as_str());
+            entry.listable && !copies.contains(&key) && seen.insert(key)
+        })
     }
 
     /// Resolves what was typed: `pods`, `deploy,rs`, `pod/x rs/y`, `memcached x y`, or a category such as `all`.
@@ -138,6 +161,7 @@ fn resource(group: &str, version: &str, entry: APIResourceDiscovery) -> Resource
         short_names: entry.short_names,
         categories: entry.categories,
         namespaced: entry.scope.as_deref() == Some("Namespaced"),
+        listable: entry.verbs.iter().any(|verb| verb == "list"),
     }
 }
 
@@ -155,6 +179,7 @@ mod tests {
             short_names: vec![short.into()],
             categories: categories.iter().map(|&c| c.to_owned()).collect(),
             namespaced: true,
+            listable: true,
         };
         Catalog(vec![
             entry("", "Pod", "pods", "po", &["all"]),

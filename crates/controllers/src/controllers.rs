@@ -89,7 +89,7 @@ impl Controllers {
     /// # Errors
     /// None at present: controllers neither listen nor compete. The type is that of the runtime.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let common = ManagerConfig::new("windlass-controllers");
+        let common = ManagerConfig { journal: false, ..ManagerConfig::new("windlass-controllers") };
         // What these write over and over is progress of others; looking closer costs more than it tells.
         let config = ManagerConfig { clock: self.clock.clone(), notice_loops: false, ..common };
         let mut manager = Manager::new(self.client.clone(), config);

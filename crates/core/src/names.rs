@@ -6,6 +6,8 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const APP_NAME: &str = "app.kubernetes.io/name";
 /// The label that names one instance of an application.
 pub const APP_INSTANCE: &str = "app.kubernetes.io/instance";
+/// The label of an operator's own Pods, by which those who ask why find them; its value is the operator's name.
+pub const OPERATOR: &str = "windlass.dev/operator";
 /// The annotation that stops an operator from touching what belongs to a resource, while its value is `true`.
 pub const PAUSED: &str = "windlass.dev/paused";
 /// The annotation whose every new value makes an operator apply all children of a resource anew, as if nothing were there.

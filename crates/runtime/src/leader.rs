@@ -122,6 +122,7 @@ impl Elector {
                 self.leads_since(asked);
                 continue;
             }
+            self.metrics.slow_renewal(&self.config.name);
             let is_late = self.handle.clock.elapsed().saturating_sub(renewed_at) >= self.config.renew;
             if renewed == Some(false) || is_late {
                 self.metrics.leading(&self.config.name, false);

@@ -1,13 +1,14 @@
 //! The manager: what the controllers of one process share, and their common life.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::activity::Activity;
 use crate::admin;
@@ -16,6 +17,7 @@ use crate::endpoint::Endpoints;
 use crate::events::Recorder;
 use crate::health::Health;
 use crate::informer::{Informers, Surroundings};
+use crate::journal::{Replica, Runs, Served};
 use crate::leader::{self, LeaderConfig};
 use crate::loops::Loops;
 use crate::metrics::Metrics;
@@ -23,6 +25,7 @@ use crate::port;
 use crate::reconcile::{Handle, Process};
 use crate::shards::{Division, Keeper, ShardConfig};
 use crate::tap::Tap;
+use crate::trace::{Exporting, TraceSettings, Tracer};
 use windlass_clock::Clock;
 
 /// How a manager behaves.
@@ -42,6 +45,10 @@ pub struct ManagerConfig {
     pub shards: Option<ShardConfig>,
     /// Whether to look out for writes that undo each other.
     pub notice_loops: bool,
+    /// Whether to keep the journal of decisions, and tell it at the port of probes.
+    pub journal: bool,
+    /// Where traces go; `None` is nowhere.
+    pub traces: Option<TraceSettings>,
     /// Where the time comes from.
     pub clock: Clock,
     /// How long runs in progress may take to end after a stop.
@@ -59,6 +66,8 @@ impl ManagerConfig {
             leader: None,
             shards: None,
             notice_loops: true,
+            journal: true,
+            traces: None,
             clock: Clock::system(),
             grace: Duration::from_secs(30),
         }
@@ -99,6 +108,7 @@ pub struct Manager {
     controllers: Vec<Run>,
     has_tasks: bool,
     activity: Activity,
+    exporting: Option<Exporting>,
 }
 
 impl Manager {
@@ -107,10 +117,18 @@ impl Manager {
         let metrics = Metrics::new();
         let health = Health::default();
         let tap = Tap::new(config.clock.clone(), metrics.clone());
-        let common = Common { metrics: metrics.clone(), health: health.clone(), endpoints: Endpoints::default() };
+        let (tracer, exporting) = start_traces(&config, &metrics).unzip();
+        let common = Common {
+            metrics: metrics.clone(),
+            health: health.clone(),
+            endpoints: Endpoints::default(),
+            runs: config.journal.then(Runs::default),
+            tracer,
+            served: Arc::default(),
+        };
         let handle = handle(client, &tap, None, &config, common);
         let (controllers, activity) = (Vec::new(), Activity::default());
-        Self { config, tap, metrics, health, handle, controllers, has_tasks: false, activity }
+        Self { config, tap, metrics, health, handle, controllers, has_tasks: false, activity, exporting }
     }
 
     /// Another cluster, called `name` in metrics and readiness, for controllers that work there: see
@@ -120,6 +138,9 @@ impl Manager {
             metrics: self.metrics.clone(),
             health: self.health.clone(),
             endpoints: self.handle.endpoints.clone(),
+            runs: self.handle.runs.clone(),
+            tracer: self.handle.tracer.clone(),
+            served: self.handle.served.clone(),
         };
         let name: Arc<str> = name.into().into();
         // Informers hear of all writes of their tap, so that of another cluster needs its own.
@@ -135,6 +156,11 @@ impl Manager {
     /// The caches.
     pub fn informers(&self) -> &Informers {
         &self.handle.informers
+    }
+
+    /// The journal, if one is kept.
+    pub fn runs(&self) -> Option<Runs> {
+        self.handle.runs.clone()
     }
 
     /// The tap that all calls pass.
@@ -176,19 +202,41 @@ impl Manager {
     ///
     /// # Errors
     /// When a port is taken, and when another process took over the lead.
-    pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
+    pub async fn run(mut self, stop: CancellationToken) -> Result<(), RunError> {
         let admin_stop = CancellationToken::new();
         let _admin_stop = admin_stop.clone().drop_guard();
-        let admin = admin::Admin { metrics: self.metrics.clone(), health: self.health.clone() };
-        if let Some(address) = self.config.metrics {
-            port::serve(address, admin.clone(), admin_stop.clone()).await?;
+        let plain = admin::Admin { metrics: self.metrics.clone(), health: self.health.clone(), journal: None };
+        let full = admin::Admin { journal: self.told_journal(), ..plain.clone() };
+        open_ports(self.config.clone(), (plain, full), self.handle.endpoints.clone(), &admin_stop).await?;
+        let ending = self.health.check("shutdown", "has not begun");
+        ending.well();
+        let (stopping, exporting) = (stop.clone(), self.exporting.take());
+        let _ending = AbortOnDropHandle::new(tokio::spawn(async move {
+            stopping.cancelled().await;
+            // Who comes to webhooks and endpoints should go to another replica from now on.
+            ending.trouble("the process is ending");
+            std::future::pending::<()>().await;
+        }));
+        let result = self.work(stop).await;
+        if let Some(exporting) = exporting {
+            exporting.end().await;
         }
-        if let Some(address) = self.config.probes.filter(|address| Some(*address) != self.config.metrics) {
-            port::serve(address, admin, admin_stop.clone()).await?;
-        }
-        if let Some(address) = self.config.events {
-            port::serve(address, self.handle.endpoints.clone(), admin_stop.clone()).await?;
-        }
+        result
+    }
+
+    /// The journal, and who tells it.
+    fn told_journal(&self) -> Option<(Runs, admin::Introduce)> {
+        let (runs, handle, activity) = (self.handle.runs.clone()?, self.handle.clone(), self.activity.clone());
+        let introduce = move || Replica {
+            operator: handle.name.to_string(),
+            works: activity.has_begun(),
+            serves: handle.served.lock().expect("no code that can panic runs under this lock").clone(),
+            trouble: handle.health.troubles(),
+        };
+        Some((runs, Arc::new(introduce)))
+    }
+
+    async fn work(self, stop: CancellationToken) -> Result<(), RunError> {
         match (self.config.shards.clone(), self.config.leader.clone()) {
             (Some(shards), _) => self.run_shards(shards, stop).await,
             (None, Some(leader)) => self.run_as_leader(leader, stop).await,
@@ -240,15 +288,49 @@ impl Manager {
     }
 }
 
+/// Opens the ports. The journal is told at that of probes only: metrics are often shown around by a Service.
+async fn open_ports(
+    config: ManagerConfig,
+    (plain, full): (admin::Admin, admin::Admin),
+    endpoints: Endpoints,
+    stop: &CancellationToken,
+) -> Result<(), RunError> {
+    if let Some(address) = config.metrics.filter(|address| Some(*address) != config.probes) {
+        port::serve(address, plain, stop.clone()).await?;
+    }
+    if let Some(address) = config.probes {
+        port::serve(address, full, stop.clone()).await?;
+    }
+    if let Some(address) = config.events {
+        port::serve(address, endpoints, stop.clone()).await?;
+    }
+    Ok(())
+}
+
+/// Begins to send traces, if that is asked for. An operator works without them, too.
+fn start_traces(config: &ManagerConfig, metrics: &Metrics) -> Option<(Tracer, Exporting)> {
+    let settings = config.traces.clone()?;
+    match Tracer::start(settings, metrics.clone()) {
+        Ok(started) => Some(started),
+        Err(error) => {
+            tracing::error!(%error, "Traces cannot be sent");
+            None
+        }
+    }
+}
+
 /// What all clusters of a manager share.
 struct Common {
     metrics: Metrics,
     health: Health,
     endpoints: Endpoints,
+    runs: Option<Runs>,
+    tracer: Option<Tracer>,
+    served: Arc<Mutex<Vec<Served>>>,
 }
 
 fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &ManagerConfig, common: Common) -> Handle {
-    let Common { metrics, health, endpoints } = common;
+    let Common { metrics, health, endpoints, runs, tracer, served } = common;
     let client = tap.client(client);
     let events = Recorder::new(client.clone(), config.clock.clone(), config.name.clone());
     let watch = || Loops::new(config.clock.clone(), metrics.clone(), events.clone());
@@ -263,7 +345,23 @@ fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &Manager
     };
     let informers = Informers::new(client.clone(), tap, surroundings);
     let (clock, name) = (config.clock.clone(), config.name.as_str().into());
-    Handle { client, informers, events, clock, name, cluster, tap: tap.clone(), metrics, health, endpoints, loops }
+    let tap = tap.clone();
+    Handle {
+        client,
+        informers,
+        events,
+        clock,
+        name,
+        cluster,
+        tap,
+        metrics,
+        health,
+        endpoints,
+        loops,
+        runs,
+        tracer,
+        served,
+    }
 }
 
 async fn run_all(controllers: Vec<Run>, stop: CancellationToken, grace: Duration, division: Option<Arc<Division>>) {

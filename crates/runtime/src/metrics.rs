@@ -13,13 +13,16 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::process;
+use crate::webhook::WebhookFamilies;
 
-type Labels = Vec<(&'static str, String)>;
+pub(crate) type Labels = Vec<(&'static str, String)>;
 
-const RECONCILE_SECONDS: [f64; 38] = [
+const RECONCILE_SECONDS: [f64; 40] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
-    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 60.0,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
 ];
+/// What client-go counts in.
+const REQUEST_SECONDS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0];
 const QUEUE_SECONDS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
 
 /// All metrics of one manager.
@@ -44,6 +47,10 @@ struct Inner {
     unfinished_seconds: Family<Labels, Gauge<f64, AtomicU64>>,
     longest_seconds: Family<Labels, Gauge<f64, AtomicU64>>,
     requests: Family<Labels, Counter>,
+    request_seconds: Family<Labels, Histogram, Buckets>,
+    spans_dropped: Counter,
+    pub(crate) webhooks: WebhookFamilies,
+    leader_slow: Family<Labels, Counter>,
     leader: Family<Labels, Gauge>,
     watch_up: Family<Labels, Gauge>,
     watch_errors: Family<Labels, Counter>,
@@ -59,7 +66,7 @@ struct Inner {
 type InProgress = Box<dyn Fn() -> Vec<Duration> + Send + Sync>;
 
 #[derive(Clone, Debug)]
-struct Buckets(&'static [f64]);
+pub(crate) struct Buckets(pub(crate) &'static [f64]);
 
 impl MetricConstructor<Histogram> for Buckets {
     fn new_metric(&self) -> Histogram {
@@ -134,6 +141,10 @@ impl Metrics {
             unfinished_seconds: Family::default(),
             longest_seconds: Family::default(),
             requests: Family::default(),
+            request_seconds: Family::new_with_constructor(Buckets(&REQUEST_SECONDS)),
+            spans_dropped: Counter::default(),
+            webhooks: WebhookFamilies::default(),
+            leader_slow: Family::default(),
             leader: Family::default(),
             watch_up: Family::default(),
             watch_errors: Family::default(),
@@ -207,6 +218,27 @@ impl Metrics {
         self.0.requests.get_or_create(&labels).inc();
     }
 
+    /// Counts how long a request to the API took until its answer began.
+    pub(crate) fn request_took(&self, verb: &str, host: &str, took: Duration) {
+        let labels = vec![("verb", verb.to_uppercase()), ("host", host.to_owned())];
+        self.0.request_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Counts spans that did not reach the collector.
+    pub(crate) fn spans_dropped(&self, spans: u64) {
+        self.0.spans_dropped.inc_by(spans);
+    }
+
+    /// The figures of webhooks.
+    pub(crate) fn webhooks(&self) -> &WebhookFamilies {
+        &self.0.webhooks
+    }
+
+    /// Counts a renewal of the lease that did not succeed at once.
+    pub(crate) fn slow_renewal(&self, lease: &str) {
+        self.0.leader_slow.get_or_create(&vec![("name", lease.to_owned())]).inc();
+    }
+
     /// The figures of the watch with this title; they leave with it.
     pub(crate) fn watch(&self, title: &str) -> WatchMetrics {
         let labels = vec![("watch", title.to_owned())];
@@ -238,7 +270,9 @@ impl Metrics {
 
     /// Shows whether this process leads.
     pub(crate) fn leading(&self, lease: &str, leads: bool) {
-        self.0.leader.get_or_create(&vec![("name", lease.to_owned())]).set(leads.into());
+        let labels = vec![("name", lease.to_owned())];
+        self.0.leader.get_or_create(&labels).set(leads.into());
+        drop(self.0.leader_slow.get_or_create(&labels));
     }
 }
 
@@ -274,6 +308,18 @@ impl Inner {
         );
         to.register_collector(Box::new(process::Usage));
         to.register("rest_client_requests", "Requests to the API by code", self.requests.clone());
+        to.register(
+            "rest_client_request_duration_seconds",
+            "Time until the answer of the API",
+            self.request_seconds.clone(),
+        );
+        to.register("operator_spans_dropped", "Spans that did not reach the collector", self.spans_dropped.clone());
+        self.webhooks.register(to);
+        to.register(
+            "leader_election_slowpath",
+            "Renewals of the lease that did not succeed at once",
+            self.leader_slow.clone(),
+        );
         to.register("leader_election_master_status", "1 while this process leads", self.leader.clone());
         to.register("operator_shards", "Shards that this replica holds", self.shards.clone());
         to.register("operator_watch_up", "1 while a watch works", self.watch_up.clone());

@@ -65,9 +65,21 @@ async fn converse(stream: TcpStream, answer: impl Answer) {
 
 /// An answer for people.
 pub(crate) fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    with_type(status, body.into_bytes(), "text/plain; charset=utf-8")
+}
+
+/// An answer for programs.
+pub(crate) fn json(answer: &impl serde::Serialize) -> Response<Full<Bytes>> {
+    match serde_json::to_vec(answer) {
+        Ok(body) => with_type(StatusCode::OK, body, "application/json"),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+/// An answer of any type.
+pub(crate) fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    let content_type = http::HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     response
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kube::Client;
@@ -13,12 +13,14 @@ use crate::events::Recorder;
 use crate::follow::Wishes;
 use crate::health::Health;
 use crate::informer::{Informer, Informers};
+use crate::journal::{Runs, Served, Subject};
 use crate::key::ObjectKey;
 use crate::loops::Loops;
 use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::queue::Key;
 use crate::tap::Tap;
+use crate::trace::Tracer;
 use crate::watch::Watch;
 use windlass_clock::Clock;
 
@@ -143,6 +145,12 @@ pub trait Process: Send + Sync + 'static {
         std::future::ready(())
     }
 
+    /// The object that `key` stands for, if it is one: for the log and the journal.
+    fn subject(&self, key: &Self::Key) -> Option<Subject> {
+        let _ = key;
+        None
+    }
+
     /// Whether there is something behind `key` still. Replicas that share the work keep those for which there is.
     fn exists(&self, key: &Self::Key) -> bool {
         let _ = key;
@@ -179,6 +187,10 @@ pub struct Handle {
     pub(crate) health: Health,
     pub(crate) endpoints: Endpoints,
     pub(crate) loops: Option<Loops>,
+    /// The journal, if one is kept.
+    pub(crate) runs: Option<Runs>,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) served: Arc<Mutex<Vec<Served>>>,
 }
 
 impl Handle {

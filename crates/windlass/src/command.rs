@@ -9,12 +9,15 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use kube::core::{Expression, Selector};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use windlass_runtime::trace::TraceSettings;
 use windlass_runtime::webhook::{ServeError, Serving, Webhooks};
 use windlass_runtime::{Handle, LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
 
 use crate::app::Program;
 use crate::connect::Connection;
+use crate::log::{self, LogFormat};
 use crate::manifests::{self, ManifestOptions};
+use crate::observe::{self, Scope};
 use crate::plan::command::PlanArgs;
 use crate::{permissions, plan};
 
@@ -44,6 +47,10 @@ enum Command {
     Manifests(ManifestArgs),
     /// Prints what the operator would do, and does nothing
     Plan(PlanArgs),
+    /// Prints a Grafana dashboard of the operator
+    Dashboard(JobArgs),
+    /// Prints Prometheus alerts of the operator
+    Alerts(AlertArgs),
 }
 
 #[derive(Args)]
@@ -85,6 +92,9 @@ struct RunArgs {
     /// The namespace of the Service and the Secret of webhooks; the Pod's own if it is not said
     #[arg(long, value_name = "NAMESPACE")]
     webhook_namespace: Option<String>,
+    /// Keeps no journal: `windlass why` then knows only what the cluster says
+    #[arg(long)]
+    no_journal: bool,
     /// How to write the log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -103,17 +113,27 @@ struct ManifestArgs {
     watch_namespace: Option<String>,
 }
 
+#[derive(Args)]
+struct JobArgs {
+    /// A regular expression for the job of the scraper; any with the operator's name in it if it is not said
+    #[arg(long, value_name = "REGEX")]
+    job: Option<String>,
+}
+
+#[derive(Args)]
+struct AlertArgs {
+    #[command(flatten)]
+    job: JobArgs,
+    /// Prints a PrometheusRule for the Prometheus operator, of this namespace, instead of a file of rules
+    #[arg(long, value_name = "NAMESPACE")]
+    prometheus_rule: Option<String>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WebhookMode {
     Off,
     Cluster,
     Local,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
 }
 
 /// An address to listen on, or none.
@@ -133,6 +153,14 @@ pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
         Command::Rbac(args) => print(&manifests::permissions(program, &args.options(program))),
         Command::Manifests(args) => print(&program.manifests(&args.options(program))),
         Command::Plan(args) => foresee(program, &cli.connection, &args),
+        Command::Dashboard(args) => draw(&Scope::of(program, args.job.as_deref())),
+        Command::Alerts(args) => {
+            let rules = observe::alerts(&Scope::of(program, args.job.job.as_deref()));
+            print(&[match args.prometheus_rule {
+                Some(namespace) => rules.in_kubernetes(program.name(), &namespace),
+                None => manifests::value(&rules),
+            }])
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -146,7 +174,7 @@ pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Result<(), AnyError> {
-    log_to_stderr(args.log_format);
+    log::to_stderr(args.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = connection.client().await?;
@@ -154,6 +182,8 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         config.metrics = args.metrics_bind_address.0;
         config.probes = args.health_probe_bind_address.0;
         config.events = args.events_bind_address.0;
+        config.journal = !args.no_journal;
+        config.traces = TraceSettings::from_environment(program.name())?;
         let own_namespace = client.default_namespace().to_owned();
         let lease_namespace = args.leader_election_namespace.clone().unwrap_or_else(|| own_namespace.clone());
         config.leader = args.leader_elect.then(|| LeaderConfig::new(lease_namespace.clone(), program.name()));
@@ -225,7 +255,7 @@ fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<We
 async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -> Result<Serving, ServeError> {
     let (handle, check) = (manager.handle(), manager.health().check("webhooks", "are not served yet"));
     let installs = webhooks.service.is_none();
-    let mut serving = webhooks.start(handle.client, handle.clock, check, stop).await?;
+    let mut serving = webhooks.start(&handle, check, stop).await?;
     tracing::info!(address = %serving.address(), "Serving webhooks");
     if installs {
         // Caches of kinds that are not there yet would fail at first and begin with a pause.
@@ -263,15 +293,9 @@ fn stop_on_signal() -> std::io::Result<CancellationToken> {
     Ok(stop)
 }
 
-fn log_to_stderr(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    // Where the log cannot be written a line is lost; the complaint about that would be a panic in whoever logs.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
-    // A host program may have set up its own log already; then that one is used.
-    let _ = match format {
-        LogFormat::Text => log.try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
-    };
+fn draw(scope: &Scope) -> Result<(), AnyError> {
+    println!("{}", serde_json::to_string_pretty(&observe::dashboard(scope))?);
+    Ok(())
 }
 
 fn print(objects: &[Value]) -> Result<(), AnyError> {

@@ -30,7 +30,9 @@
 mod app;
 mod command;
 mod connect;
+mod log;
 mod manifests;
+pub mod observe;
 mod permissions;
 pub mod plan;
 pub mod prelude;
@@ -53,6 +55,8 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 /// The examples of the book.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../docs/observability.md")]
+    mod observability {}
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
     #[doc = include_str!("../../../docs/runtime.md")]

@@ -139,6 +139,13 @@ impl<'a> Maker<'a> {
         BTreeMap::from([(names::APP_NAME.to_owned(), self.name.to_owned())])
     }
 
+    /// By the second label `windlass why` finds the Pods of operators.
+    fn pod_labels(&self) -> BTreeMap<String, String> {
+        let mut labels = self.labels();
+        labels.insert(names::OPERATOR.to_owned(), self.name.to_owned());
+        labels
+    }
+
     fn namespace(&self) -> Namespace {
         Namespace { metadata: self.meta_of(self.options.namespace.clone(), None), ..Namespace::default() }
     }
@@ -187,7 +194,7 @@ impl<'a> Maker<'a> {
 
     fn deployment(&self) -> Deployment {
         let template = PodTemplateSpec {
-            metadata: Some(ObjectMeta { labels: Some(self.labels()), ..ObjectMeta::default() }),
+            metadata: Some(ObjectMeta { labels: Some(self.pod_labels()), ..ObjectMeta::default() }),
             spec: Some(PodSpec {
                 service_account_name: Some(self.name.into()),
                 containers: vec![self.container()],

@@ -32,9 +32,14 @@ pub(crate) async fn watch(client: Client, rules: Vec<PolicyRule>, namespaces: Na
                 tracing::error!("Permissions are missing; add to the operator's role: {advice}");
                 check.trouble(format!("add to the operator's role: {advice}"));
             }
-            Err(error) => {
-                tracing::warn!(%error, "Cannot check permissions");
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                tracing::warn!(error = %status.message, "Cannot check permissions: it is not allowed to ask");
                 return check.well();
+            }
+            Err(error) => {
+                // Not known is not well: it is asked again, and readiness says so meanwhile.
+                tracing::warn!(%error, "Cannot check permissions");
+                check.trouble(format!("cannot ask what is allowed: {error}"));
             }
         }
         tokio::time::sleep(RECHECK).await;

@@ -16,3 +16,4 @@ pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod up;
 pub(crate) mod wait;
+pub(crate) mod why;

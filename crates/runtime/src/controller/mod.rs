@@ -1,5 +1,6 @@
 //! A controller: watches that put keys into a queue, and workers that take them out.
 
+mod run;
 mod sources;
 mod worker;
 
@@ -21,6 +22,7 @@ use crate::backoff::Backoff;
 use crate::cache::Change;
 use crate::follow::Follows;
 use crate::informer::{Informer, Subscription};
+use crate::journal::{self, Seen, Served, Subject, Trigger, Turn};
 use crate::key::ObjectKey;
 use crate::manager::Manager;
 use crate::metrics::ControllerMetrics;
@@ -35,6 +37,9 @@ use crate::watch::Watch;
 const WORKERS: usize = 4;
 /// How long one reconcile may take, unless said otherwise.
 const DEADLINE: Duration = Duration::from_secs(300);
+
+/// A run that goes on for this long after its deadline does not end by itself: the report of a crash has its time in it.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// A controller under construction; [`Manager::add`] puts it to work.
 pub struct Controller<P: Process> {
@@ -152,18 +157,20 @@ impl<P: Process> Controller<P> {
         self.metrics.max_workers.set(self.workers as i64);
         let queue = self.queue.clone();
         self.handle.metrics.work_in_progress(&self.name, Box::new(move || queue.in_progress()));
+        self.handle.health.vital(format!("workers of {}", self.name), stuck(self.queue.clone(), self.deadline));
         let mut feeders = JoinSet::new();
         for feeder in self.feeders {
             feeders.spawn(feeder(self.queue.clone(), self.handle.clone()));
         }
         let queue = self.queue.clone();
-        let look = move |key| queue.add(key, Priority::Low);
+        let look = move |key| queue.add_for(key, Priority::Low, || Trigger::Shard);
         let worker = Arc::new(Worker {
             name: self.name,
             process: self.process,
             queue: self.queue.clone(),
             metrics: self.metrics,
             deadline: self.deadline,
+            handle: self.handle.clone(),
             stop: stop.clone(),
             shards: division.map(|division| Shards::new(division, look)),
         });
@@ -179,8 +186,19 @@ impl<P: Process> Controller<P> {
     }
 }
 
+/// Finds a run that goes on long after it should have been ended: it computes without a pause, and only a new process
+/// gets its worker back.
+fn stuck<Q: crate::queue::Key>(queue: Queue<Q>, deadline: Duration) -> impl Fn() -> Option<String> + Send + Sync {
+    move || {
+        let longest = queue.in_progress().into_iter().max()?;
+        let is_stuck = longest > deadline.saturating_add(STUCK_AFTER);
+        is_stuck.then(|| format!("a run goes on for {}s, and cannot be ended", longest.as_secs()))
+    }
+}
+
 fn queue_of<Q: crate::queue::Key>(handle: &Handle, name: &str) -> Queue<Q> {
-    Queue::new(handle.clock.clone(), Backoff::default(), handle.metrics.queue(name))
+    let is_asked_why = handle.runs.is_some() || handle.tracer.is_some();
+    Queue::build(handle.clock.clone(), Backoff::default(), handle.metrics.queue(name), is_asked_why)
 }
 
 impl<R: Reconcile> Controller<ByObject<R>>
@@ -207,6 +225,12 @@ impl<R: Reconcile> Controller<ByObject<R>> {
         let queue = queue_of(cluster, &name);
         let follows = Follows::new(queue.clone());
         let process = ByObject { reconcile, informer: informer.clone(), handle: cluster.clone(), owner_type, follows };
+        let served = Served {
+            controller: name.clone(),
+            group: R::Resource::group(&process.owner_type).into_owned(),
+            kind: R::Resource::kind(&process.owner_type).into_owned(),
+        };
+        cluster.served.lock().expect("no code that can panic runs under this lock").push(served);
         Self::with_queue(cluster.clone(), name, queue, process).on(&informer, |change| [change.key()])
     }
 
@@ -268,8 +292,10 @@ impl<R: Reconcile> Process for ByObject<R> {
         let Some(object) = self.informer.get(key) else {
             self.follows.forget(key);
             self.reconcile.gone(key);
+            journal::decided(Turn::Gone, "Gone", "");
             return Ok(Action::Await);
         };
+        journal::saw(|| seen(&*object, &self.owner_type));
         let context = self.context(key, attempt);
         let action = self.reconcile.reconcile(object, &context).await?;
         context.wishes.settle();
@@ -283,8 +309,29 @@ impl<R: Reconcile> Process for ByObject<R> {
         self.reconcile.crashed(object, crash, &self.context(key, attempt)).await;
     }
 
+    fn subject(&self, key: &ObjectKey) -> Option<Subject> {
+        Some(Subject {
+            group: R::Resource::group(&self.owner_type).into_owned(),
+            kind: R::Resource::kind(&self.owner_type).into_owned(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            cluster: self.handle.cluster.as_deref().map(str::to_owned),
+        })
+    }
+
     fn exists(&self, key: &ObjectKey) -> bool {
         self.informer.get(key).is_some()
+    }
+}
+
+/// The version of an object that a run looks at.
+fn seen<K: Object>(object: &K, dyntype: &K::DynamicType) -> Seen {
+    let meta = object.meta();
+    Seen {
+        kind: K::kind(dyntype).into_owned(),
+        name: meta.name.clone().unwrap_or_default(),
+        version: meta.resource_version.clone().unwrap_or_default(),
+        generation: meta.generation,
     }
 }
 

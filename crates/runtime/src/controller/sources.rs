@@ -11,6 +11,7 @@ use hyper::body::Bytes;
 
 use super::Controller;
 use crate::informer::Informer;
+use crate::journal::Trigger;
 use crate::key::ObjectKey;
 use crate::object::Object;
 use crate::queue::{Key, Priority, Queue};
@@ -60,7 +61,7 @@ async fn drain<Q: Key>(name: String, events: impl Stream<Item = Q> + Send, queue
     let check = handle.health.check(format!("source {name}"), "has not begun");
     check.well();
     let all = events.for_each(|key| {
-        queue.add(key, Priority::Normal);
+        queue.add_for(key, Priority::Normal, || Trigger::Source { name: name.clone() });
         std::future::ready(())
     });
     let how = match AssertUnwindSafe(all).catch_unwind().await {
@@ -75,7 +76,7 @@ async fn drain<Q: Key>(name: String, events: impl Stream<Item = Q> + Send, queue
 async fn repeat<Q: Key>(interval: Duration, due: impl Fn() -> Vec<Q> + Send, queue: Queue<Q>, handle: Handle) {
     loop {
         for key in due() {
-            queue.add(key, Priority::Normal);
+            queue.add_for(key, Priority::Normal, || Trigger::Interval);
         }
         handle.clock.sleep(interval.mul_f64(rand::random_range(0.9..=1.1))).await;
     }
@@ -87,10 +88,13 @@ async fn listen<Q: Key>(
     queue: Queue<Q>,
     handle: Handle,
 ) {
+    let asked = path.clone();
     let take_in = move |request: &Request<Bytes>| {
         let keys = read(request)?;
         let count = keys.len();
-        keys.into_iter().for_each(|key| queue.add(key, Priority::Normal));
+        for key in keys {
+            queue.add_for(key, Priority::Normal, || Trigger::Endpoint { path: asked.clone() });
+        }
         Ok(count)
     };
     let _opened = handle.endpoints.open(&path, Arc::new(take_in));

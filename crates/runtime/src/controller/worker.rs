@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
+use super::run::Recorded;
+use crate::journal::{self, Next, Turn};
 use crate::metrics::ControllerMetrics;
 use crate::queue::{Queue, Taken, Verdict};
-use crate::reconcile::{Action, Attempt, Crash, Error, Process};
+use crate::reconcile::{Action, Attempt, Crash, Error, Handle, Process};
 use crate::shards::{self, Shards};
 
 /// How long the report of a crash may take.
-const CRASH_REPORT_MAX: Duration = Duration::from_secs(10);
+pub(super) const CRASH_REPORT_MAX: Duration = Duration::from_secs(10);
 
 pub(super) struct Worker<P: Process> {
     pub(super) name: String,
@@ -21,6 +24,7 @@ pub(super) struct Worker<P: Process> {
     pub(super) queue: Queue<P::Key>,
     pub(super) metrics: ControllerMetrics,
     pub(super) deadline: Duration,
+    pub(super) handle: Handle,
     pub(super) stop: CancellationToken,
     /// Which keys this replica works on, if there are several replicas.
     pub(super) shards: Option<Arc<Shards<P::Key>>>,
@@ -36,18 +40,25 @@ impl<P: Process> Worker<P> {
             // A key of another replica is left to it; if its shard comes here, so does the key.
             match shards.enter(&taken.key, self.process.exists(&taken.key)) {
                 Some(pass) => shards::within(pass, self.run_one(taken)).await,
-                None => self.queue.finish(taken, Verdict::Done),
+                None => drop(self.queue.finish(taken, Verdict::Done)),
             }
         }
     }
 
-    async fn run_one(&self, taken: Taken<P::Key>) {
+    async fn run_one(&self, mut taken: Taken<P::Key>) {
         self.metrics.active_workers.inc();
         let started = tokio::time::Instant::now();
-        let verdict = self.work(&taken).await;
-        self.metrics.worked(taken.waited, started.elapsed());
+        let recorded = Recorded::begin(&self.handle, &self.name, self.process.subject(&taken.key), &mut taken);
+        let span = recorded.span(&self.name, &taken.key);
+        let verdict = recorded.within(self.work(&taken)).instrument(span).await;
+        let took = started.elapsed();
+        self.metrics.worked(taken.waited, took);
         self.metrics.active_workers.dec();
-        self.queue.finish(taken, verdict);
+        let is_retry = matches!(verdict, Verdict::Failed | Verdict::FailedUntil(_));
+        let failures = if is_retry { taken.failures.saturating_add(1) } else { 0 };
+        let due = self.queue.finish(taken, verdict);
+        let next = due.map(|due| Next { at: self.handle.clock.now() + due, retry: is_retry });
+        recorded.end(journal::Ended { took, failures, next });
     }
 
     /// One run, whose panic or delay harms nobody else.
@@ -55,7 +66,7 @@ impl<P: Process> Worker<P> {
         let attempt = Attempt { failures: taken.failures, stop: self.stop.clone() };
         let run = AssertUnwindSafe(self.process.process(&taken.key, &attempt)).catch_unwind();
         let crash = match tokio::time::timeout(self.deadline, run).await {
-            Ok(Ok(result)) => return self.judge(&taken.key, result),
+            Ok(Ok(result)) => return self.judge(result),
             Ok(Err(panic)) => {
                 self.metrics.panics.inc();
                 Crash::Panic(panic_text(&*panic).to_owned())
@@ -65,43 +76,55 @@ impl<P: Process> Worker<P> {
                 Crash::Deadline(self.deadline)
             }
         };
+        journal::decided(Turn::Crashed, crash.reason(), &crash.to_string());
         let report = AssertUnwindSafe(self.process.crashed(&taken.key, &crash, &attempt)).catch_unwind();
         if !matches!(tokio::time::timeout(CRASH_REPORT_MAX, report).await, Ok(Ok(()))) {
-            tracing::warn!(controller = %self.name, key = ?taken.key, "Cannot report a crash");
+            tracing::warn!("Cannot report a crash");
         }
-        self.failed(&taken.key, &crash.to_string())
+        self.failed(&crash.to_string())
     }
 
-    fn judge(&self, key: &P::Key, result: Result<Action, Error>) -> Verdict {
+    fn judge(&self, result: Result<Action, Error>) -> Verdict {
         match result {
             Ok(Action::Await) => {
+                journal::concluded(Turn::Done, "", "");
                 self.metrics.success.inc();
                 Verdict::Done
             }
             Ok(Action::Recheck(after)) => {
+                journal::concluded(Turn::Done, "", "");
                 self.metrics.requeue_after.inc();
                 Verdict::After(after)
             }
             Err(Error::Invalid(why)) => {
+                journal::concluded(Turn::Invalid, "Invalid", &why);
                 self.metrics.terminal_errors.inc();
-                self.failed(key, &why);
+                self.failed(&why);
                 Verdict::Done
             }
             Err(Error::Later { after, why }) => {
-                self.failed(key, &why);
+                journal::concluded(Turn::Failed, "Retrying", &why);
+                self.failed(&why);
                 Verdict::FailedUntil(after)
             }
             Err(error) if error.is_conflict() => {
-                tracing::debug!(controller = %self.name, ?key, %error, "Somebody else was faster");
+                journal::decided(Turn::Conflict, "Conflict", &journal::of_error(&error));
+                tracing::debug!(%error, "Somebody else was faster");
                 self.metrics.error.inc();
                 Verdict::Failed
             }
-            Err(error) => self.failed(key, &error.to_string()),
+            Err(error) => {
+                // What an operator decided is not done if the run fails after it, as with a status that cannot be written.
+                if !journal::is_failure_told() {
+                    journal::decided(Turn::Failed, "Failed", &journal::of_error(&error));
+                }
+                self.failed(&error.to_string())
+            }
         }
     }
 
-    fn failed(&self, key: &P::Key, why: &str) -> Verdict {
-        tracing::error!(controller = %self.name, ?key, error = why, "Reconcile failed");
+    fn failed(&self, why: &str) -> Verdict {
+        tracing::error!(error = why, "Reconcile failed");
         self.metrics.error.inc();
         self.metrics.errors.inc();
         Verdict::Failed

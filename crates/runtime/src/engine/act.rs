@@ -7,6 +7,7 @@ use windlass_core::{Child, Event};
 
 use super::difference::Differences;
 use super::step::{Refusal, Step, Unwanted};
+use crate::journal;
 
 /// What kept a pass from being carried out.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,14 @@ impl Trouble {
             Self::Refused(_) => "ChildRefused",
             Self::Api { .. } => "ApplyFailed",
             Self::Unseen(_) => "WatchFailed",
+        }
+    }
+
+    /// What happened, without what is in the object.
+    pub(crate) fn in_short(&self) -> String {
+        match self {
+            Self::Api { verb, what, source } => format!("cannot {verb} {what}: {}", journal::of_api(source)),
+            other => other.to_string(),
         }
     }
 

@@ -5,6 +5,7 @@ mod declaration;
 mod difference;
 mod kinds;
 mod memory;
+mod note;
 mod report;
 mod step;
 mod switch;
@@ -26,9 +27,11 @@ pub use declaration::{Declaration, Declared, Use};
 use self::act::{Before, Trouble, act};
 use self::kinds::Nursery;
 use self::memory::Memory;
+use self::note::{note, seen};
 use self::report::Pass;
 use self::step::{Owner, Refusal, Step, Unwanted};
 use self::switch::Switches;
+use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
 use crate::loops::Hot;
 use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
@@ -81,15 +84,18 @@ impl<O: Operator> Reconcile for Engine<O> {
         let meta = resource.meta();
         let has_finalizer = meta.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER);
         if meta.deletion_timestamp.is_some() {
+            journal::decided(Turn::Deleting, "Deleting", "");
             return if has_finalizer { self.clean_up(&resource, cx).await } else { Ok(Action::Await) };
         }
         let switches = Switches::of(&*resource);
         self.count_paused(&ObjectKey::of(&*resource), switches.paused, cx);
         if switches.paused {
+            journal::decided(Turn::Paused, "Paused", "the annotation windlass.dev/paused is true");
             self.report(&resource, &Pass::Paused, cx).await?;
             return Ok(Action::Await);
         }
         if let Some(hot) = self.hot(&resource, cx) {
+            journal::decided(Turn::HotLoop, "HotLoop", &hot.field);
             self.report(&resource, &Pass::HotLoop { message: &hot.message }, cx).await?;
             return Ok(Action::Recheck(hot.until.saturating_sub(cx.clock().elapsed())));
         }
@@ -101,7 +107,7 @@ impl<O: Operator> Reconcile for Engine<O> {
 
     async fn crashed(&self, resource: Arc<O::Resource>, crash: &Crash, cx: &Context<O::Resource>) {
         if let Err(error) = self.report(&resource, &Pass::Crashed(crash), cx).await {
-            tracing::warn!(resource = %ObjectKey::of(&*resource), %error, "Cannot report a crash in the status");
+            tracing::warn!(%error, "Cannot report a crash in the status");
         }
     }
 
@@ -130,6 +136,7 @@ impl<O: Operator> Engine<O> {
             Some(desired) => self.carry_out(resource, desired, switches, cx).await.err(),
             None => None,
         };
+        note(&outcome, trouble.as_ref());
         self.tell(resource, &outcome, trouble.as_ref(), cx);
         let pass = Pass::Made { outcome: &outcome, trouble: trouble.as_ref(), switches };
         self.report(resource, &pass, cx).await?;
@@ -218,6 +225,7 @@ impl<O: Operator> Engine<O> {
             return Err(Trouble::Unseen(why));
         }
         let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
+        journal::saw(|| seen(&child, live.as_ref()));
         let Some(step) = owner.step(child.clone(), live.as_ref())? else { return Ok((child, None)) };
         let before = self.memory.before(key, &owner.reference.uid, &child);
         let event = act(&cx.client(), cx.name(), &step, before).await?;
@@ -250,6 +258,7 @@ impl<O: Operator> Engine<O> {
             && let Err(error) = cleanup(&self.operator, resource, cx).await
         {
             let why = error.to_string();
+            journal::decided(Turn::Deleting, "CleanupFailed", &journal::of_error(&error));
             self.record(resource, Some(Event::warning("CleanupFailed", why.clone())), cx);
             self.report(resource, &Pass::DeletionBlocked { why: &why }, cx).await?;
             return Err(error);
@@ -276,7 +285,7 @@ impl<O: Operator> Engine<O> {
 
     fn record(&self, resource: &O::Resource, event: Option<Event>, cx: &Context<O::Resource>) {
         if let Some(event) = event {
-            tracing::info!(resource = %ObjectKey::of(resource), reason = %event.reason, "{}", event.message);
+            tracing::info!(reason = %event.reason, "{}", event.message);
             cx.events().record(resource, &(), event);
         }
     }

@@ -17,8 +17,9 @@ use self::feed::{Feed, Progress};
 use self::leg::Watcher;
 use crate::cache::{Cache, IndexId};
 use crate::health::Health;
+use crate::journal;
 use crate::key::ObjectKey;
-use crate::loops::Loops;
+use crate::loops::{self, Loops};
 use crate::metrics::Metrics;
 use crate::object::Object;
 use crate::tap::{Call, Tap};
@@ -127,11 +128,22 @@ impl Register {
             return;
         }
         let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return };
-        if let Some(loops) = &self.surroundings.loops {
-            loops.wrote(call, &answer, |key| interested.iter().find_map(|informer| informer.compare(key, &answer)));
+        let compare = |key: &ObjectKey| interested.iter().find_map(|informer| informer.compare(key, &answer));
+        match loops::changed_object(call).filter(|_| journal::is_recorded()).and_then(|key| compare(&key)) {
+            Some((before, after)) => {
+                journal::changed(call, loops::changed(&before, &after).into_iter().map(|change| change.path));
+                self.look_for_loops(call, &answer, |_| Some((before, after)));
+            }
+            None => self.look_for_loops(call, &answer, compare),
         }
         for informer in interested {
             informer.wrote(call, &answer);
+        }
+    }
+
+    fn look_for_loops(&self, call: &Call, answer: &Value, compare: impl FnOnce(&ObjectKey) -> Option<(Value, Value)>) {
+        if let Some(loops) = &self.surroundings.loops {
+            loops.wrote(call, answer, compare);
         }
     }
 }
@@ -194,6 +206,11 @@ impl<K: Object> Informer<K> {
     pub fn unseen(&self, namespace: Option<&str>) -> Option<String> {
         let why = self.0.feed.progress.borrow().unseen(namespace)?;
         Some(format!("{}: {why}", self.title()))
+    }
+
+    /// The kind of the objects.
+    pub(crate) fn kind(&self) -> String {
+        self.0.watch.kind()
     }
 
     /// What is watched, in words.

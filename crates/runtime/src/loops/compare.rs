@@ -9,14 +9,14 @@ const ALWAYS: [&str; 3] = ["metadata.resourceVersion", "metadata.generation", "m
 
 /// A field and its values before and after.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct FieldChange {
-    pub(super) path: String,
+pub(crate) struct FieldChange {
+    pub(crate) path: String,
     pub(super) from: Value,
     pub(super) to: Value,
 }
 
 /// The fields in which two states of an object differ.
-pub(super) fn changed(before: &Value, after: &Value) -> Vec<FieldChange> {
+pub(crate) fn changed(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     compare("", before, after, &mut changes);
     changes

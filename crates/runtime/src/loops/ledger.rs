@@ -101,6 +101,12 @@ fn enter(times: &mut VecDeque<(Duration, u64)>, change: FieldChange, now: Durati
 }
 
 impl Flap {
+    /// Which field, and how often.
+    pub(super) fn field(&self, kind: &str, name: &str) -> String {
+        let Self { change, times, within, .. } = self;
+        format!("{} of {kind} {name} was changed {times} times within {}s", change.path, within.as_secs().max(1))
+    }
+
     /// The loop in words; the values of Secrets are not told.
     pub(super) fn describe(&self, kind: &str, name: &str) -> String {
         let Self { change, times, within, fight } = self;

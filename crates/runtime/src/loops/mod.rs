@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 use windlass_core::Event;
 
-use self::compare::changed;
+pub(crate) use self::compare::changed;
 use self::ledger::{Flap, Ledger};
 use crate::events::Recorder;
 use crate::key::ObjectKey;
@@ -45,6 +45,8 @@ struct State {
 pub(crate) struct Hot {
     /// Which field, and how.
     pub(crate) message: String,
+    /// The same without values.
+    pub(crate) field: String,
     /// When the next act is due.
     pub(crate) until: Duration,
 }
@@ -61,9 +63,7 @@ impl Loops {
         answer: &Value,
         compare: impl FnOnce(&ObjectKey) -> Option<(Value, Value)>,
     ) {
-        let is_change = matches!(call.verb, "update" | "patch") && matches!(call.subresource.as_str(), "" | "status");
-        let (true, Some(name)) = (is_change, &call.name) else { return };
-        let key = ObjectKey { namespace: call.namespace.clone(), name: name.clone() };
+        let Some(key) = changed_object(call) else { return };
         let object = (call.group.clone(), call.resource.clone(), key.clone());
         let now = self.0.clock.elapsed();
         if !self.lock().ledger.is_busy(&object, now) {
@@ -84,7 +84,8 @@ impl Loops {
     fn report(&self, answer: &Value, flap: &Flap, now: Duration) {
         let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let kind = text("/kind").unwrap_or_default();
-        let message = flap.describe(&kind, &text("/metadata/name").unwrap_or_default());
+        let name = text("/metadata/name").unwrap_or_default();
+        let (message, field) = (flap.describe(&kind, &name), flap.field(&kind, &name));
         let owners = answer["metadata"]["ownerReferences"].as_array();
         let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
         let uids = [answer["metadata"]["uid"].as_str(), controller.and_then(|owner| owner["uid"].as_str())];
@@ -92,7 +93,8 @@ impl Loops {
             let mut state = self.lock();
             state.hot.retain(|_, hot| hot.until > now);
             for uid in uids.into_iter().flatten() {
-                state.hot.insert(uid.to_owned(), Hot { message: message.clone(), until: now + COOL_DOWN });
+                let hot = Hot { message: message.clone(), field: field.clone(), until: now + COOL_DOWN };
+                state.hot.insert(uid.to_owned(), hot);
             }
         }
         tracing::warn!(kind, "Hot loop: {message}");
@@ -111,4 +113,11 @@ impl Loops {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().expect("no code that can panic runs under this lock")
     }
+}
+
+/// The object that a call changes in place, if it does.
+pub(crate) fn changed_object(call: &Call) -> Option<ObjectKey> {
+    let is_change = matches!(call.verb, "update" | "patch") && matches!(call.subresource.as_str(), "" | "status");
+    let name = call.name.clone().filter(|_| is_change)?;
+    Some(ObjectKey { namespace: call.namespace.clone(), name })
 }

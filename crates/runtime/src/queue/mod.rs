@@ -13,6 +13,7 @@ use self::state::State;
 use crate::backoff::Backoff;
 use crate::cache::Change;
 use crate::informer::{Informer, Subscription};
+use crate::journal::{Happened, Trigger};
 use crate::metrics::QueueMetrics;
 use crate::object::Object;
 use windlass_clock::Clock;
@@ -39,6 +40,10 @@ pub struct Taken<Q> {
     pub failures: u32,
     /// How long the key stood in line.
     pub waited: Duration,
+    /// What put the key into line, as far as it is named.
+    pub triggers: Vec<Trigger>,
+    /// How many more there were.
+    pub more_triggers: u32,
     /// Whether a failure of this attempt counts: an attempt made early because of a change does not.
     counted: bool,
 }
@@ -71,6 +76,8 @@ struct Inner<Q> {
     clock: Clock,
     backoff: Backoff,
     metrics: RwLock<QueueMetrics>,
+    /// Whether somebody wants to know why keys are in line.
+    is_asked_why: bool,
     changed: Notify,
     state: Mutex<State<Q>>,
 }
@@ -78,10 +85,16 @@ struct Inner<Q> {
 impl<Q: Key> Queue<Q> {
     /// An empty queue.
     pub fn new(clock: Clock, backoff: Backoff, metrics: QueueMetrics) -> Self {
+        Self::build(clock, backoff, metrics, true)
+    }
+
+    /// An empty queue; unless `is_asked_why`, it does not remember why keys are in line.
+    pub(crate) fn build(clock: Clock, backoff: Backoff, metrics: QueueMetrics, is_asked_why: bool) -> Self {
         Self(Arc::new(Inner {
             clock,
             backoff,
             metrics: RwLock::new(metrics),
+            is_asked_why,
             changed: Notify::new(),
             state: Mutex::default(),
         }))
@@ -89,8 +102,18 @@ impl<Q: Key> Queue<Q> {
 
     /// Puts `key` in line; if it is there already, or being worked on, it will run once more, not twice.
     pub fn add(&self, key: Q, priority: Priority) {
+        self.add_for(key, priority, || Trigger::Asked);
+    }
+
+    /// As [`Queue::add`], and says why.
+    pub fn add_for(&self, key: Q, priority: Priority, why: impl FnOnce() -> Trigger) {
         let now = self.0.clock.elapsed();
-        self.lock().add(key, priority, now);
+        let mut state = self.lock();
+        if self.0.is_asked_why {
+            state.wake(&key, why());
+        }
+        state.add(key, priority, now);
+        drop(state);
         self.metrics().adds.inc();
         self.wake();
     }
@@ -98,14 +121,14 @@ impl<Q: Key> Queue<Q> {
     /// Puts `key` in line after `delay`, or sooner if it is to come sooner already.
     pub fn add_after(&self, key: Q, delay: Duration) {
         let at = self.0.clock.elapsed().saturating_add(delay);
-        self.lock().delay(key, at, Priority::Normal);
+        self.lock().delay(key, at, Priority::Normal, Trigger::Asked);
         self.wake();
     }
 
     /// As [`Queue::add_after`], for a look that can wait for whatever else there is.
     pub fn resync(&self, key: Q, delay: Duration) {
         let at = self.0.clock.elapsed().saturating_add(delay);
-        self.lock().delay(key, at, Priority::Low);
+        self.lock().delay(key, at, Priority::Low, Trigger::Resync);
         self.wake();
     }
 
@@ -116,11 +139,11 @@ impl<Q: Key> Queue<Q> {
         informer: &Informer<K>,
         map: impl Fn(&Change<K>) -> I + Send + Sync + 'static,
     ) -> Subscription {
-        let queue = self.clone();
+        let (queue, kind) = (self.clone(), informer.kind());
         informer.subscribe(move |change| {
             let priority = if change.listed { Priority::Low } else { Priority::Normal };
             for key in map(change) {
-                queue.add(key, priority);
+                queue.add_for(key, priority, || news(change, &kind));
             }
         })
     }
@@ -146,14 +169,18 @@ impl<Q: Key> Queue<Q> {
         }
     }
 
-    /// Ends the work on a key.
-    pub fn finish(&self, taken: Taken<Q>, verdict: Verdict) {
-        let now = self.0.clock.elapsed();
-        let retried = self.lock().finish(taken, verdict, now, &self.0.backoff);
+    /// Ends the work on a key, and tells after what time it comes into line again by itself.
+    pub fn finish(&self, taken: Taken<Q>, verdict: Verdict) -> Option<Duration> {
+        let (now, key) = (self.0.clock.elapsed(), taken.key.clone());
+        let mut state = self.lock();
+        let retried = state.finish(taken, verdict, now, &self.0.backoff);
+        let due = state.due(&key).map(|due| due.saturating_sub(now));
+        drop(state);
         if retried {
             self.metrics().retries.inc();
         }
         self.wake();
+        due
     }
 
     /// Lets the takers go; what is in line stays undone.
@@ -217,6 +244,24 @@ impl<Q: Key> Queue<Q> {
 
     fn lock(&self) -> MutexGuard<'_, State<Q>> {
         self.0.state.lock().expect("no code that can panic runs under this lock")
+    }
+}
+
+/// A change of a watched object, as a reason to look at another.
+fn news<K: Object>(change: &Change<K>, kind: &str) -> Trigger {
+    let happened = match (&change.old, &change.new) {
+        _ if change.listed => Happened::Listed,
+        (_, None) => Happened::Deleted,
+        (None, Some(_)) => Happened::Added,
+        (Some(_), Some(_)) => Happened::Changed,
+    };
+    let meta = change.object().meta();
+    Trigger::Object {
+        happened,
+        kind: kind.to_owned(),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone().unwrap_or_default(),
+        version: meta.resource_version.clone().unwrap_or_default(),
     }
 }
 

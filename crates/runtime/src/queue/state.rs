@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Key, Priority, Taken, Verdict};
 use crate::backoff::Backoff;
+use crate::journal::{TRIGGERS_MAX, Trigger};
 
 /// After this many keys of normal priority one of low priority gets its turn, so that none starves.
 pub(super) const NORMAL_PER_LOW: u32 = 8;
@@ -18,9 +19,11 @@ pub(super) struct State<Q> {
     /// Keys in line. A key whose priority was raised stands in both lines; only the entry that agrees with this counts.
     pub(super) waiting: HashMap<Q, Waiting>,
     pub(super) running: HashMap<Q, Running>,
-    delayed: BTreeMap<(Duration, u64), (Q, Priority)>,
+    delayed: BTreeMap<(Duration, u64), (Q, Priority, Trigger)>,
     delayed_by_key: HashMap<Q, (Duration, u64)>,
     pub(super) retries: HashMap<Q, Retry>,
+    /// What woke the keys since they were last taken, and how often more; nothing where nobody asks.
+    pub(super) woken: HashMap<Q, Woken>,
     sequence: u64,
     normal_in_a_row: u32,
     pub(super) closed: bool,
@@ -34,6 +37,13 @@ pub(super) struct Running {
     started: Instant,
     /// The priority of a change that came meanwhile.
     again: Option<Priority>,
+}
+
+/// Why a key is in line.
+#[derive(Debug, Default)]
+pub(super) struct Woken {
+    pub(super) by: Vec<Trigger>,
+    pub(super) more: u32,
 }
 
 #[derive(Debug)]
@@ -59,6 +69,7 @@ impl<Q> Default for State<Q> {
             delayed: BTreeMap::new(),
             delayed_by_key: HashMap::new(),
             retries: HashMap::new(),
+            woken: HashMap::new(),
             sequence: 0,
             normal_in_a_row: 0,
             closed: false,
@@ -75,7 +86,7 @@ impl<Q: Key> State<Q> {
         match self.retries.get(&key) {
             Some(retry) if retry.not_before > now => {
                 let at = retry.not_before.min(retry.due);
-                self.delay(key, at, priority);
+                self.delay(key, at, priority, Trigger::Retry);
             }
             _ => self.line_up(key, priority, now),
         }
@@ -95,7 +106,25 @@ impl<Q: Key> State<Q> {
         }
     }
 
-    pub(super) fn delay(&mut self, key: Q, at: Duration, priority: Priority) {
+    /// Remembers why `key` comes into line; of many reasons the first few are kept.
+    pub(super) fn wake(&mut self, key: &Q, trigger: Trigger) {
+        let woken = self.woken.entry(key.clone()).or_default();
+        if woken.by.contains(&trigger) {
+            return;
+        }
+        if woken.by.len() < TRIGGERS_MAX {
+            woken.by.push(trigger);
+        } else {
+            woken.more = woken.more.saturating_add(1);
+        }
+    }
+
+    /// When `key` comes into line by itself.
+    pub(super) fn due(&self, key: &Q) -> Option<Duration> {
+        self.delayed_by_key.get(key).map(|(due, _)| *due)
+    }
+
+    pub(super) fn delay(&mut self, key: Q, at: Duration, priority: Priority, why: Trigger) {
         match self.delayed_by_key.get(&key) {
             Some((due, _)) if *due <= at => return,
             Some(slot) => {
@@ -105,7 +134,7 @@ impl<Q: Key> State<Q> {
         }
         self.sequence += 1;
         self.delayed_by_key.insert(key.clone(), (at, self.sequence));
-        self.delayed.insert((at, self.sequence), (key, priority));
+        self.delayed.insert((at, self.sequence), (key, priority, why));
     }
 
     /// When the next key that waits for its time is due.
@@ -124,8 +153,9 @@ impl<Q: Key> State<Q> {
             if entry.key().0 > now {
                 return;
             }
-            let (key, priority) = entry.remove();
+            let (key, priority, why) = entry.remove();
             self.delayed_by_key.remove(&key);
+            self.wake(&key, why);
             if let Some(running) = self.running.get_mut(&key) {
                 running.again = running.again.max(Some(Priority::Low));
             } else {
@@ -150,10 +180,13 @@ impl<Q: Key> State<Q> {
             self.delayed.remove(&slot);
         }
         let retry = self.retries.get(&key);
+        let woken = self.woken.remove(&key).unwrap_or_default();
         Some(Taken {
             failures: retry.map_or(0, |retry| retry.failures),
             counted: retry.is_none_or(|retry| now >= retry.due),
             waited: now.saturating_sub(waiting.since),
+            triggers: woken.by,
+            more_triggers: woken.more,
             key,
         })
     }
@@ -184,7 +217,7 @@ impl<Q: Key> State<Q> {
                 self.retries.remove(&taken.key);
                 if let Verdict::After(delay) = verdict {
                     let due = now.saturating_add(delay).saturating_sub(jumped.unwrap_or_default());
-                    self.delay(taken.key.clone(), due.max(now), Priority::Normal);
+                    self.delay(taken.key.clone(), due.max(now), Priority::Normal, Trigger::Recheck);
                 }
                 false
             }
@@ -211,6 +244,6 @@ impl<Q: Key> State<Q> {
         }
         retry.not_before = now.saturating_add(EARLY_RETRY_MIN.min(backoff.delay(retry.failures)));
         let due = retry.due.max(now);
-        self.delay(taken.key.clone(), due, Priority::Normal);
+        self.delay(taken.key.clone(), due, Priority::Normal, Trigger::Retry);
     }
 }

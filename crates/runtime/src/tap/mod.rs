@@ -1,7 +1,7 @@
 //! The tap: the one way to the API, where every call is seen.
 
 mod call;
-mod journal;
+mod calls;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use kube::client::Body;
 use tower::{BoxError, Service};
 
 pub use call::Call;
-pub use journal::{Entry, JOURNAL_MAX, Journal};
+pub use calls::{Entry, JOURNAL_MAX, Journal};
 
 use crate::metrics::Metrics;
-use crate::shards;
+use crate::{journal, shards, trace};
 use windlass_clock::Clock;
 
 /// An answer of the API, or none.
@@ -122,10 +122,12 @@ impl Tap {
         self.0.on_write.write().expect("no code that can panic runs under this lock").push(listener);
     }
 
-    async fn call(self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+    async fn call(self, client: Client, mut request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let trace = mark(&mut request);
         let uri = request.uri();
         let call = Call::parse(request.method(), uri.path(), uri.query());
         if call.is_write() && !self.may_write(&call) {
+            journal::called(&call, None, Duration::ZERO);
             return Err(Fenced.into());
         }
         let method = request.method().to_string();
@@ -141,8 +143,14 @@ impl Tap {
         };
 
         let code = answer.as_ref().ok().map(|response| response.status().as_u16());
+        let took = started.elapsed();
         self.0.metrics.request(&method, code, &host);
-        self.0.journal.record(Entry { at, call: call.clone(), code, took: started.elapsed() });
+        self.0.metrics.request_took(call.verb, &host, took);
+        self.0.journal.record(Entry { at, call: call.clone(), code, took });
+        journal::called(&call, code, took);
+        if let Some((tracer, contexts)) = trace {
+            tracer.send(trace::of_call(&call, code, contexts, (at, at + took)));
+        }
         match answer {
             Ok(response) if call.is_write() && !is_dry_run && response.status().is_success() => {
                 self.announce(&call, response).await
@@ -155,11 +163,37 @@ impl Tap {
     async fn announce(&self, call: &Call, response: Response<Body>) -> Result<Response<Body>, BoxError> {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await?.to_bytes();
+        if call.name.is_none() && journal::is_recorded() {
+            journal::named(call, name_in(&bytes).unwrap_or_default());
+        }
         for listener in self.0.on_write.read().expect("listeners do not panic").iter() {
             listener(call, &bytes);
         }
         Ok(Response::from_parts(parts, Body::from(bytes.to_vec())))
     }
+}
+
+/// Lets the callee go on with the trace of the present run: the new span, and that of the run.
+fn mark(request: &mut Request<Body>) -> Option<(trace::Tracer, (trace::Context, trace::Context))> {
+    let (tracer, parent) = journal::trace()?;
+    let context = parent.child();
+    if let Ok(header) = context.traceparent().parse() {
+        request.headers_mut().insert("traceparent", header);
+    }
+    Some((tracer, (context, parent)))
+}
+
+/// The name of the object in an answer.
+fn name_in(answer: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        metadata: Metadata,
+    }
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        name: Option<String>,
+    }
+    serde_json::from_slice::<Named>(answer).ok()?.metadata.name
 }
 
 /// Why a write was refused on this side.

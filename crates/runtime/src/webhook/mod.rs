@@ -1,6 +1,7 @@
 //! Webhooks: functions that the API server asks over HTTPS, with certificates that are made and renewed here.
 
 mod certificates;
+mod figures;
 mod keeper;
 mod keys;
 mod migration;
@@ -10,5 +11,6 @@ mod server;
 mod service;
 mod trust;
 
+pub(crate) use figures::WebhookFamilies;
 pub use registration::{Reach, Registration};
 pub use service::{ServeError, Serving, Webhooks};

@@ -30,6 +30,12 @@ impl Routes {
         Self { hooks, chains: registration.chains.clone() }
     }
 
+    /// All paths at which something answers.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let convert = (!self.chains.is_empty()).then(|| CONVERT_PATH.to_owned());
+        self.hooks.iter().map(|(path, _)| path.clone()).chain(convert).collect()
+    }
+
     /// Whether something answers at `path`.
     pub(super) fn has(&self, path: &str) -> bool {
         path == CONVERT_PATH || self.hooks.iter().any(|(known, _)| known == path)

@@ -23,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::certificates::Pair;
+use super::figures::WebhookFamilies;
 use super::routes::{RouteError, Routes};
+use crate::port::{text, with_type};
 
 /// How many connections are served at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
@@ -71,8 +73,15 @@ pub(super) enum ShowError {
     Key(#[from] rustls::Error),
 }
 
+/// What is served, and what is counted of it.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) routes: Arc<Routes>,
+    pub(super) figures: WebhookFamilies,
+}
+
 /// Answers on `listener` until `stop`; then open requests are finished.
-pub(super) async fn serve(listener: TcpListener, shown: Arc<Shown>, routes: Arc<Routes>, stop: CancellationToken) {
+pub(super) async fn serve(listener: TcpListener, shown: Arc<Shown>, served: Served, stop: CancellationToken) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -91,9 +100,9 @@ pub(super) async fn serve(listener: TcpListener, shown: Arc<Shown>, routes: Arc<
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (acceptor, routes, stop) = (acceptor.clone(), routes.clone(), stop.clone());
+        let (acceptor, served, stop) = (acceptor.clone(), served.clone(), stop.clone());
         tasks.spawn(async move {
-            converse(stream, &acceptor, routes, stop).await;
+            converse(stream, &acceptor, served, stop).await;
             drop(permit);
         });
     }
@@ -103,15 +112,15 @@ pub(super) async fn serve(listener: TcpListener, shown: Arc<Shown>, routes: Arc<
     }
 }
 
-async fn converse(stream: TcpStream, acceptor: &TlsAcceptor, routes: Arc<Routes>, stop: CancellationToken) {
+async fn converse(stream: TcpStream, acceptor: &TlsAcceptor, served: Served, stop: CancellationToken) {
     let stream = match timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "No agreement on TLS with a caller of webhooks"),
         Err(_) => return,
     };
     let service = service_fn(move |request: Request<Incoming>| {
-        let routes = routes.clone();
-        async move { Ok::<_, Infallible>(respond(request, routes).await) }
+        let served = served.clone();
+        async move { Ok::<_, Infallible>(respond(request, served).await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIME_MAX);
@@ -128,11 +137,19 @@ async fn converse(stream: TcpStream, acceptor: &TlsAcceptor, routes: Arc<Routes>
     }
 }
 
-async fn respond(request: Request<Incoming>, routes: Arc<Routes>) -> Response<Full<Bytes>> {
+async fn respond(request: Request<Incoming>, served: Served) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
-    if !routes.has(&path) {
+    if !served.routes.has(&path) {
         return text(StatusCode::NOT_FOUND, format!("{}\n", RouteError::Path(path)));
     }
+    let in_flight = served.figures.begin(&path);
+    let response = answer(request, path, served).await;
+    in_flight.answered(response.status().as_u16());
+    response
+}
+
+async fn answer(request: Request<Incoming>, path: String, served: Served) -> Response<Full<Bytes>> {
+    let Served { routes, figures } = served;
     if request.method() != Method::POST {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only POST\n".into());
     }
@@ -147,9 +164,10 @@ async fn respond(request: Request<Incoming>, routes: Arc<Routes>) -> Response<Fu
     let asked = path.clone();
     let answer = tokio::task::spawn_blocking(move || routes.answer(&asked, &body));
     match timeout(ANSWER_TIME_MAX, answer).await {
-        Ok(Ok(Ok(answer))) => json(answer),
+        Ok(Ok(Ok(answer))) => with_type(StatusCode::OK, answer, "application/json"),
         Ok(Ok(Err(error))) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
         Ok(Err(_)) => {
+            figures.panicked(&path);
             tracing::error!(webhook = %path, "A webhook panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "the webhook panicked: see the operator's log\n".into())
         }
@@ -158,19 +176,4 @@ async fn respond(request: Request<Incoming>, routes: Arc<Routes>) -> Response<Fu
             text(StatusCode::GATEWAY_TIMEOUT, "the webhook took too long\n".into())
         }
     }
-}
-
-fn json(body: Vec<u8>) -> Response<Full<Bytes>> {
-    with_type(StatusCode::OK, Bytes::from(body), "application/json")
-}
-
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    with_type(status, Bytes::from(body), "text/plain; charset=utf-8")
-}
-
-fn with_type(status: StatusCode, body: Bytes, content_type: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
-    response
 }

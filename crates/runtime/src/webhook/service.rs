@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 
+use super::figures::WebhookFamilies;
 use super::keeper::{Keeper, KeeperError};
 use super::migration;
 use super::registration::{Reach, Registration};
@@ -19,6 +19,7 @@ use super::routes::Routes;
 use super::server::{self, ShowError, Shown};
 use super::trust::{Trust, TrustError};
 use crate::health::Check;
+use crate::reconcile::Handle;
 
 /// How often the keys and what the API server trusts are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
@@ -70,13 +71,8 @@ impl Webhooks {
     ///
     /// # Errors
     /// When the address is taken.
-    pub async fn start(
-        self,
-        client: Client,
-        clock: Clock,
-        check: Check,
-        stop: CancellationToken,
-    ) -> Result<Serving, ServeError> {
+    pub async fn start(self, handle: &Handle, check: Check, stop: CancellationToken) -> Result<Serving, ServeError> {
+        let (client, clock, figures) = (handle.client.clone(), handle.clock.clone(), handle.metrics.webhooks().clone());
         let listen = |source| ServeError::Listen { address: self.address, source };
         let listener = TcpListener::bind(self.address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
@@ -85,6 +81,8 @@ impl Webhooks {
             None => Reach::Url(format!("https://{}", reachable(address))),
         };
         let (shown, routes) = (Arc::new(Shown::default()), Arc::new(Routes::new(&self.registration)));
+        figures.expect(routes.paths());
+        let served = server::Served { routes, figures: figures.clone() };
         let mut names: BTreeSet<String> = reach.names().into_iter().collect();
         names.extend(["localhost".to_owned(), Ipv4Addr::LOCALHOST.to_string()]);
         let secret = Self::secret_name(&self.registration.name);
@@ -95,10 +93,11 @@ impl Webhooks {
             shown: shown.clone(),
             clock,
             told,
+            figures,
         };
         let task = tokio::spawn(async move {
             let (ended, migrating) = (CancellationToken::new(), stop.child_token());
-            let serving = server::serve(listener, shown, routes, ended.clone());
+            let serving = server::serve(listener, shown, served, ended.clone());
             let looking = async {
                 work.look_after(&check, stop).await;
                 work.trust.withdraw().await;
@@ -141,6 +140,7 @@ struct Work {
     shown: Arc<Shown>,
     clock: Clock,
     told: watch::Sender<bool>,
+    figures: WebhookFamilies,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -178,7 +178,9 @@ impl Work {
     /// The keys, then what servers show, then whom callers trust: a new authority is trusted before it is used.
     async fn look(&self) -> Result<(), LookError> {
         let is_told = *self.told.borrow();
-        let keys = self.keeper.keys(self.clock.now(), is_told).await?;
+        let keys = self.keeper.keys(self.clock.now(), is_told).await;
+        self.figures.read_certificate(keys.is_ok());
+        let keys = keys?;
         self.shown.show(keys.serving())?;
         Ok(self.trust.establish(&keys.bundle(), !is_told).await?)
     }

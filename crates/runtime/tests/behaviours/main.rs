@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod clusters;
+mod journal;
 mod loops;
 mod namespaces;
 mod notes;
@@ -12,5 +13,6 @@ mod replicas;
 mod scale;
 mod sources;
 mod switches;
+mod traces;
 mod watches;
 mod workers;

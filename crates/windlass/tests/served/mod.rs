@@ -5,7 +5,7 @@
 use tokio_util::sync::CancellationToken;
 use windlass::Program;
 use windlass::runtime::webhook::{Serving, Webhooks};
-use windlass::runtime::{Clock, Health};
+use windlass::runtime::{Clock, Health, Manager, ManagerConfig};
 use windlass_testkit::TestCluster;
 
 /// A cluster whose API server asks webhooks of this process.
@@ -73,5 +73,6 @@ pub(crate) async fn serve(
         namespace: "default".into(),
     };
     let check = health.check("webhooks", "are not served yet");
-    webhooks.start(cluster.client(), clock, check, stop.clone()).await.unwrap()
+    let manager = Manager::new(cluster.client(), ManagerConfig { clock, ..ManagerConfig::new(program.name()) });
+    webhooks.start(&manager.handle(), check, stop.clone()).await.unwrap()
 }

@@ -1,0 +1,49 @@
+//! `windlass why` on a cluster with an operator that runs as a Pod.
+
+mod support;
+
+use serde_json::Value;
+use support::{TestCluster, eventually, success};
+
+const BROKEN: &str = r#"
+apiVersion: cache.example.com/v1alpha1
+kind: Memcached
+metadata: {name: broken, namespace: default}
+spec: {size: 2, image: "nowhere.invalid/memcached:0"}
+"#;
+
+/// Asks until the answer has all these words in it.
+fn until_said(cluster: &TestCluster, words: &[&str]) -> String {
+    eventually(&format!("an answer with {words:?}"), || {
+        let said = success(cluster.windlass().args(["why", "memcached/broken"]));
+        let missing = words.iter().find(|word| !said.contains(**word));
+        missing.map_or(Ok(said.clone()), |word| Err(format!("no {word:?} in\n{said}")))
+    })
+}
+
+#[test]
+fn the_cause_comes_first_and_the_operator_tells_its_part() {
+    let cluster = TestCluster::up(&[]);
+    let file = cluster.state().with_extension("yaml");
+    std::fs::write(&file, BROKEN).expect("the folder of a test can be written to");
+    success(cluster.windlass().args(["apply", "-f"]).arg(&file));
+    let said = until_said(&cluster, &["cannot be had", "memcached-operator (", "decided  to wait (InProgress)", "because  "]);
+    let first = said.lines().skip_while(|line| *line != "Why").nth(1).unwrap_or_default();
+    assert!(first.contains("(and 1 other): the image nowhere.invalid/memcached:0 of container memcached"), "{said}");
+    assert!(said.starts_with("Memcached broken in default is not ready: 0 of 2 Pods are ready"), "{said}");
+
+    // The same of a part, and for programs: the Deployment's operator is that of its owner.
+    let json = success(cluster.windlass().args(["why", "deployment", "broken", "-o", "json"]));
+    let value: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&value["ready"], &value["owners"][0]), (&false.into(), &"Memcached broken".into()));
+    assert_eq!(value["operator"]["history"]["history"]["object"]["kind"], "Memcached");
+
+    cluster.kubectl(&["annotate", "memcached", "broken", "windlass.dev/paused=true"]);
+    let said = until_said(&cluster, &["decided  nothing: it is paused"]);
+    assert!(said.contains("what to do: kubectl annotate memcached broken windlass.dev/paused-"), "{said}");
+
+    // Without an operator the rest is still told.
+    cluster.kubectl(&["-n", "windlass-system", "scale", "deployment", "memcached-operator", "--replicas=0"]);
+    let said = until_said(&cluster, &["no Pod of an operator is there"]);
+    assert!(said.contains("cannot be had"), "{said}");
+}

@@ -1,0 +1,32 @@
+//! What a pass enters into the journal.
+
+use serde_json::Value;
+use windlass_core::{Child, Outcome};
+
+use super::act::Trouble;
+use crate::journal::{self, Seen, Turn};
+
+/// Enters into the journal what was decided.
+pub(super) fn note<S>(outcome: &Outcome<S>, trouble: Option<&Trouble>) {
+    match (trouble, outcome) {
+        (Some(trouble), _) => {
+            let turn = if trouble.needs_a_person() { Turn::Refused } else { Turn::Failed };
+            journal::decided(turn, trouble.reason(), &trouble.in_short());
+        }
+        (None, Outcome::Settled(_)) => journal::decided(Turn::Settled, "Settled", "all is as declared"),
+        (None, Outcome::Waiting { reason, message, .. }) => journal::decided(Turn::Waiting, reason, message),
+        (None, Outcome::Retry { message, .. }) => journal::decided(Turn::Failed, "Retrying", message),
+        (None, Outcome::Invalid { message }) => journal::decided(Turn::Invalid, "Invalid", message),
+    }
+}
+
+/// The version of a child that a pass looks at.
+pub(super) fn seen(child: &Child, live: Option<&Value>) -> Seen {
+    let metadata = live.map(|live| &live["metadata"]);
+    Seen {
+        kind: child.resource.kind.clone(),
+        name: child.name.clone(),
+        version: metadata.and_then(|it| it["resourceVersion"].as_str()).unwrap_or_default().to_owned(),
+        generation: metadata.and_then(|it| it["generation"].as_i64()),
+    }
+}
