@@ -27,7 +27,8 @@ fn the_cause_comes_first_and_the_operator_tells_its_part() {
     let file = cluster.state().with_extension("yaml");
     std::fs::write(&file, BROKEN).expect("the folder of a test can be written to");
     success(cluster.windlass().args(["apply", "-f"]).arg(&file));
-    let said = until_said(&cluster, &["cannot be had", "memcached-operator (", "decided  to wait (InProgress)", "because  "]);
+    let said =
+        until_said(&cluster, &["cannot be had", "memcached-operator (", "decided  to wait (InProgress)", "because  "]);
     let first = said.lines().skip_while(|line| *line != "Why").nth(1).unwrap_or_default();
     assert!(first.contains("(and 1 other): the image nowhere.invalid/memcached:0 of container memcached"), "{said}");
     assert!(said.starts_with("Memcached broken in default is not ready: 0 of 2 Pods are ready"), "{said}");

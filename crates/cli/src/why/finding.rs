@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::facts::{Facts, condition, message, text, title};
@@ -10,8 +9,7 @@ use super::{claim, deletion, operator, pod, workload};
 use crate::view::readiness::{Readiness, judge};
 
 /// How near to the root of the trouble a finding is. What comes first explains what comes later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Depth {
     /// A person told the operator to do nothing.
     Choice,
@@ -26,8 +24,7 @@ pub(crate) enum Depth {
 }
 
 /// Something that keeps an object from being ready.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) depth: Depth,
     /// What it is about: `Pod cache-1`.
@@ -37,8 +34,20 @@ pub(crate) struct Finding {
     /// What is wrong.
     pub(crate) says: String,
     /// What to do about it, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) advice: Option<String>,
+}
+
+impl Depth {
+    /// The depth in a word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Choice => "choice",
+            Self::Cause => "cause",
+            Self::Refusal => "refusal",
+            Self::Operator => "operator",
+            Self::Effect => "effect",
+        }
+    }
 }
 
 impl Finding {

@@ -12,8 +12,7 @@ mod replicas;
 mod show;
 mod workload;
 
-pub(crate) use facts::Facts;
-pub(crate) use finding::{Finding, diagnose};
+pub(crate) use finding::diagnose;
 pub(crate) use gather::gather;
 pub(crate) use show::{as_json, as_text};
 

@@ -97,7 +97,12 @@ fn waits(pod: &Value, status: &Value, reason: &str, words: &str) -> Option<Findi
         }
         "CrashLoopBackOff" => Some(ended(pod, status, &status["lastState"]["terminated"])),
         "CreateContainerConfigError" => {
-            let advice = "make the ConfigMap or Secret that it names, or correct the name";
+            let advice = match words {
+                words if words.contains("not found") => {
+                    "make the ConfigMap or Secret that it names, or correct the name"
+                }
+                _ => "correct what the message names in the container",
+            };
             Some(finding(format!("container {name} cannot be set up{said}")).advice(advice))
         }
         "CreateContainerError" | "RunContainerError" | "StartError" => {

@@ -38,7 +38,7 @@ pub(crate) fn as_json(facts: &Facts, findings: &[Finding]) -> Value {
         "ready": findings.is_empty() && matches!(judge(facts.object()), Readiness::Ready(_)),
         "object": tree(&facts.tree),
         "owners": facts.owners.iter().map(title).collect::<Vec<_>>(),
-        "findings": findings,
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         "conditions": facts.object()["status"]["conditions"],
         "operator": {
             "replicas": operators.replicas.iter().map(|(pod, replica)| json!({"pod": pod, "replica": replica})).collect::<Vec<_>>(),
@@ -48,6 +48,11 @@ pub(crate) fn as_json(facts: &Facts, findings: &[Finding]) -> Value {
         "events": facts.events,
         "gaps": facts.gaps,
     })
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({"depth": finding.depth.word(), "object": finding.object, "others": finding.others, "says": finding.says,
+        "advice": finding.advice})
 }
 
 /// All of it as text, from above.
@@ -78,13 +83,13 @@ fn head(facts: &Facts, findings: &[Finding]) -> String {
     let metadata = &object["metadata"];
     let place = metadata["namespace"].as_str().map_or_else(String::new, |namespace| format!(" in {namespace}"));
     let is_ending = !metadata["deletionTimestamp"].is_null();
+    let is_held = findings.iter().any(|finding| finding.depth == Depth::Choice && finding.object == title(object));
     let is_pending = text(&object["kind"]) == CLAIM && state(object).0 != "ready";
     let (word, colour, message) = match judge(object) {
         _ if is_pending && !is_ending => ("is not ready", Colour::Yellow, state(object).1),
         _ if is_ending => ("is being deleted", Colour::Yellow, String::new()),
-        Readiness::Ready(message) if findings.iter().any(|finding| finding.depth != Depth::Choice) => {
-            ("is ready, but not all is well", Colour::Yellow, message)
-        }
+        Readiness::Ready(_) if is_held => ("is held back", Colour::Yellow, String::new()),
+        Readiness::Ready(message) if !findings.is_empty() => ("is ready, but not all is well", Colour::Yellow, message),
         Readiness::Ready(message) => ("is ready", Colour::Green, message),
         Readiness::Waiting(message) => ("is not ready", Colour::Yellow, message),
         Readiness::Stalled(message) => ("cannot become ready", Colour::Red, message),

@@ -73,11 +73,13 @@ impl Informers {
     pub(crate) fn new(client: Client, tap: &Tap, surroundings: Surroundings) -> Self {
         let register = Arc::new(Register { client, surroundings, informers: Mutex::default() });
         let weak = Arc::downgrade(&register);
-        tap.on_write(Box::new(move |call, answer| {
+        tap.on_write(Box::new(move |call, answer, before| {
             if let Some(register) = weak.upgrade() {
-                register.wrote(call, answer);
+                register.wrote(call, answer, before);
             }
         }));
+        let weak = Arc::downgrade(&register);
+        tap.ask(Box::new(move |call| weak.upgrade()?.known(call)));
         Self(register)
     }
 
@@ -117,24 +119,40 @@ impl Informers {
 }
 
 impl Register {
-    fn wrote(&self, call: &Call, answer: &[u8]) {
-        let interested: Vec<_> = {
-            let informers = self.informers.lock().expect("no code that can panic runs under this lock");
-            let same_kind =
-                |key: &WatchKey| key.group == call.group && key.version == call.version && key.plural == call.resource;
-            informers.iter().filter(|(key, _)| same_kind(key)).filter_map(|(_, informer)| informer.upgrade()).collect()
-        };
+    /// The informers of the kind of a call.
+    fn interested(&self, call: &Call) -> Vec<Arc<dyn AnyInformer>> {
+        let informers = self.informers.lock().expect("no code that can panic runs under this lock");
+        let same_kind =
+            |key: &WatchKey| key.group == call.group && key.version == call.version && key.plural == call.resource;
+        informers.iter().filter(|(key, _)| same_kind(key)).filter_map(|(_, informer)| informer.upgrade()).collect()
+    }
+
+    /// What is known of the object that a call changes.
+    fn known(&self, call: &Call) -> Option<Value> {
+        let key = loops::changed_object(call)?;
+        self.interested(call).iter().find_map(|informer| informer.known(&key))
+    }
+
+    fn wrote(&self, call: &Call, answer: &[u8], before: Option<&Value>) {
+        let interested = self.interested(call);
         if interested.is_empty() {
             return;
         }
         let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return };
-        let compare = |key: &ObjectKey| interested.iter().find_map(|informer| informer.compare(key, &answer));
-        match loops::changed_object(call).filter(|_| journal::is_recorded()).and_then(|key| compare(&key)) {
+        // The one that knew the object before: others may have another form of it.
+        let knows = |informer: &&Arc<dyn AnyInformer>| {
+            loops::changed_object(call).is_some_and(|key| informer.known(&key).is_some())
+        };
+        let after = || interested.iter().find(knows)?.form(&answer);
+        match before.and_then(|before| Some((before, after()?))) {
             Some((before, after)) => {
-                journal::changed(call, loops::changed(&before, &after).into_iter().map(|change| change.path));
-                self.look_for_loops(call, &answer, |_| Some((before, after)));
+                journal::changed(call, loops::changed(before, &after).into_iter().map(|change| change.path));
+                self.look_for_loops(call, &answer, |_| Some((before.clone(), after)));
             }
-            None => self.look_for_loops(call, &answer, compare),
+            None => {
+                let known = |key: &ObjectKey| interested.iter().find_map(|informer| informer.known(key));
+                self.look_for_loops(call, &answer, |key| Some((known(key)?, after()?)));
+            }
         }
         for informer in interested {
             informer.wrote(call, &answer);
@@ -151,8 +169,10 @@ impl Register {
 /// An informer of any kind.
 trait AnyInformer: Any + Send + Sync {
     fn wrote(&self, call: &Call, answer: &Value);
-    /// The object as it is known, and as it is in `answer`, in the same form.
-    fn compare(&self, key: &ObjectKey, answer: &Value) -> Option<(Value, Value)>;
+    /// The object as it is known.
+    fn known(&self, key: &ObjectKey) -> Option<Value>;
+    /// The object in `answer` in the same form.
+    fn form(&self, answer: &Value) -> Option<Value>;
 }
 
 impl<K: Object> AnyInformer for Shared<K> {
@@ -177,10 +197,12 @@ impl<K: Object> AnyInformer for Shared<K> {
         }
     }
 
-    fn compare(&self, key: &ObjectKey, answer: &Value) -> Option<(Value, Value)> {
-        let known = self.feed.cache.get(key)?;
-        let now = K::deserialize(answer).ok()?;
-        Some((serde_json::to_value(&*known).ok()?, serde_json::to_value(&now).ok()?))
+    fn known(&self, key: &ObjectKey) -> Option<Value> {
+        serde_json::to_value(&*self.feed.cache.get(key)?).ok()
+    }
+
+    fn form(&self, answer: &Value) -> Option<Value> {
+        serde_json::to_value(K::deserialize(answer).ok()?).ok()
     }
 }
 

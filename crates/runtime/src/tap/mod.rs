@@ -14,6 +14,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use serde_json::Value;
 use tower::{BoxError, Service};
 
 pub use call::Call;
@@ -29,8 +30,10 @@ pub type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> 
 pub type Next = Box<dyn FnOnce(Request<Body>) -> Answer + Send>;
 /// Stands in the way of calls: may answer by itself, change, delay, refuse, or pass them on.
 pub type Intercept = Arc<dyn Fn(&Call, Request<Body>, Next) -> Answer + Send + Sync>;
-/// Learns of every successful write and of what the API answered.
-pub type OnWrite = Box<dyn Fn(&Call, &[u8]) + Send + Sync>;
+/// Learns of every successful write, of what the API answered, and of what was known before, where somebody asks for that.
+pub type OnWrite = Box<dyn Fn(&Call, &[u8], Option<&Value>) + Send + Sync>;
+/// Finds what is known of the object that a call changes.
+pub(crate) type Known = Box<dyn Fn(&Call) -> Option<Value> + Send + Sync>;
 
 /// The tap; clones are the same tap.
 #[derive(Clone)]
@@ -43,6 +46,7 @@ struct Inner {
     fence: Arc<Fence>,
     intercept: RwLock<Option<Intercept>>,
     on_write: RwLock<Vec<OnWrite>>,
+    known: RwLock<Option<Known>>,
 }
 
 /// What keeps a process from writing when it must not.
@@ -64,6 +68,7 @@ impl Tap {
             fence: Arc::default(),
             intercept: RwLock::default(),
             on_write: RwLock::default(),
+            known: RwLock::default(),
         }))
     }
 
@@ -76,6 +81,7 @@ impl Tap {
             fence: self.0.fence.clone(),
             intercept: RwLock::default(),
             on_write: RwLock::default(),
+            known: RwLock::default(),
         }))
     }
 
@@ -122,6 +128,17 @@ impl Tap {
         self.0.on_write.write().expect("no code that can panic runs under this lock").push(listener);
     }
 
+    /// Lets `known` be asked, before a write of a recorded run, what is known of its object: the watch may tell of the write
+    /// before its answer comes, and then nothing of it seems to be new.
+    pub(crate) fn ask(&self, known: Known) {
+        *self.0.known.write().expect("no code that can panic runs under this lock") = Some(known);
+    }
+
+    fn known(&self, call: &Call) -> Option<Value> {
+        let known = self.0.known.read().expect("asking does not panic");
+        known.as_ref().filter(|_| journal::is_recorded()).and_then(|known| known(call))
+    }
+
     async fn call(self, client: Client, mut request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let trace = mark(&mut request);
         let uri = request.uri();
@@ -135,6 +152,7 @@ impl Tap {
         let is_dry_run = uri.query().is_some_and(|query| query.contains("dryRun="));
         let (at, started) = (self.0.clock.now(), tokio::time::Instant::now());
 
+        let before = if call.is_write() && !is_dry_run { self.known(&call) } else { None };
         let next: Next = Box::new(move |request| Box::pin(async move { Ok(client.send(request).await?) }));
         let intercept = self.0.intercept.read().expect("no code that can panic runs under this lock").clone();
         let answer = match intercept {
@@ -153,21 +171,26 @@ impl Tap {
         }
         match answer {
             Ok(response) if call.is_write() && !is_dry_run && response.status().is_success() => {
-                self.announce(&call, response).await
+                self.announce(&call, response, before.as_ref()).await
             }
             answer => answer,
         }
     }
 
     /// Reads the answer to a write before its caller does, so that caches know it when the caller goes on.
-    async fn announce(&self, call: &Call, response: Response<Body>) -> Result<Response<Body>, BoxError> {
+    async fn announce(
+        &self,
+        call: &Call,
+        response: Response<Body>,
+        before: Option<&Value>,
+    ) -> Result<Response<Body>, BoxError> {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await?.to_bytes();
         if call.name.is_none() && journal::is_recorded() {
             journal::named(call, name_in(&bytes).unwrap_or_default());
         }
         for listener in self.0.on_write.read().expect("listeners do not panic").iter() {
-            listener(call, &bytes);
+            listener(call, &bytes, before);
         }
         Ok(Response::from_parts(parts, Body::from(bytes.to_vec())))
     }

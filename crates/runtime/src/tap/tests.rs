@@ -33,7 +33,7 @@ async fn every_call_is_recorded_and_writes_are_announced_before_their_caller_kno
     let (tap, client) = tapped();
     let announced = Arc::new(Mutex::new(Vec::new()));
     let heard = announced.clone();
-    tap.on_write(Box::new(move |call, answer| {
+    tap.on_write(Box::new(move |call, answer, _| {
         heard.lock().unwrap().push((call.verb, String::from_utf8_lossy(answer).contains("resourceVersion")));
     }));
     config_maps(&client).get("x").await.unwrap();

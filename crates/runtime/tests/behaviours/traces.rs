@@ -45,13 +45,15 @@ impl Collector {
             }
             let body = serde_json::from_slice(&bytes[end + 4..end + 4 + length]).unwrap();
             bytes.drain(..end + 4 + length);
-            let mut taken = self.0.lock().unwrap();
-            let code = if taken.is_empty() { "503 Service Unavailable" } else { "200 OK" };
-            taken.push((head, body));
-            drop(taken);
-            let answer = format!("HTTP/1.1 {code}\r\nContent-Length: 2\r\n\r\n{{}}");
+            let answer = format!("HTTP/1.1 {}\r\nContent-Length: 2\r\n\r\n{{}}", self.take(head, body));
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
+    }
+
+    fn take(&self, head: String, body: Value) -> &'static str {
+        let mut taken = self.0.lock().unwrap();
+        taken.push((head, body));
+        if taken.len() == 1 { "503 Service Unavailable" } else { "200 OK" }
     }
 
     fn spans(&self) -> Vec<Value> {
