@@ -42,6 +42,9 @@ pub struct ManagerConfig {
     pub shards: Option<ShardConfig>,
     /// Whether to look out for writes that undo each other.
     pub notice_loops: bool,
+    /// Whether this is to find out what would be done: writes are caught by the tap's interceptor, and code that may change
+    /// what is outside of the cluster is not run.
+    pub rehearsal: bool,
     /// Where the time comes from.
     pub clock: Clock,
     /// How long runs in progress may take to end after a stop.
@@ -59,6 +62,7 @@ impl ManagerConfig {
             leader: None,
             shards: None,
             notice_loops: true,
+            rehearsal: false,
             clock: Clock::system(),
             grace: Duration::from_secs(30),
         }
@@ -262,8 +266,9 @@ fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &Manager
         loops: loops.clone(),
     };
     let informers = Informers::new(client.clone(), tap, surroundings);
-    let (clock, name) = (config.clock.clone(), config.name.as_str().into());
-    Handle { client, informers, events, clock, name, cluster, tap: tap.clone(), metrics, health, endpoints, loops }
+    let (clock, name, rehearsal) = (config.clock.clone(), config.name.as_str().into(), config.rehearsal);
+    let tap = tap.clone();
+    Handle { client, informers, events, clock, name, cluster, tap, metrics, health, endpoints, loops, rehearsal }
 }
 
 async fn run_all(controllers: Vec<Run>, stop: CancellationToken, grace: Duration, division: Option<Arc<Division>>) {

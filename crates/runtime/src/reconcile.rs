@@ -127,6 +127,11 @@ pub trait Reconcile: Send + Sync + 'static {
     fn gone(&self, key: &ObjectKey) {
         let _ = key;
     }
+
+    /// The controller ends: no run is in progress, and none begins any more. For tasks that runs left behind.
+    fn ended(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// Work by key, where the key is not the name of one kind's object: a uid, a pair, a kind.
@@ -147,6 +152,11 @@ pub trait Process: Send + Sync + 'static {
     fn exists(&self, key: &Self::Key) -> bool {
         let _ = key;
         true
+    }
+
+    /// All runs have ended, and none begins any more.
+    fn ended(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 }
 
@@ -179,6 +189,8 @@ pub struct Handle {
     pub(crate) health: Health,
     pub(crate) endpoints: Endpoints,
     pub(crate) loops: Option<Loops>,
+    /// Whether all writes are caught, and nothing outside of the cluster is to be touched.
+    pub(crate) rehearsal: bool,
 }
 
 impl Handle {
