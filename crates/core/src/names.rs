@@ -17,6 +17,19 @@ pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// The finalizer that gives an operator the time to clean up.
 pub const FINALIZER: &str = "windlass.dev/finalizer";
 
+/// What the names of annotations begin with in which operators remember how far their handlers are.
+const PROGRESS: &str = "handlers.windlass.dev/";
+
+/// The annotation in which the operator of this name remembers how far its handlers are with a resource.
+pub fn progress(operator: &str) -> String {
+    format!("{PROGRESS}{operator}")
+}
+
+/// Whether this is an annotation in which an operator remembers how far it is.
+pub fn is_progress(annotation: &str) -> bool {
+    annotation.starts_with(PROGRESS)
+}
+
 /// The annotation that keeps what an object has as `version` and has no place for as the version that it is in now.
 pub fn kept(version: &str) -> String {
     format!("conversion.windlass.dev/{version}")

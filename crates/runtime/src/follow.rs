@@ -57,6 +57,11 @@ impl Wishes {
         informer
     }
 
+    /// The queue that the object stands in.
+    pub(crate) fn queue(&self) -> Queue<ObjectKey> {
+        self.follows.queue.clone()
+    }
+
     /// The run was complete: what it did not ask for is followed no longer.
     pub(crate) fn settle(self) {
         let asked = self.asked.into_inner().expect("no code that can panic runs under this lock");

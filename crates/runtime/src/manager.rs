@@ -49,6 +49,9 @@ pub struct ManagerConfig {
     pub journal: bool,
     /// Where traces go; `None` is nowhere.
     pub traces: Option<TraceSettings>,
+    /// Whether this is to find out what would be done: writes are caught by the tap's interceptor, and code that may change
+    /// what is outside of the cluster is not run.
+    pub rehearsal: bool,
     /// Where the time comes from.
     pub clock: Clock,
     /// How long runs in progress may take to end after a stop.
@@ -68,6 +71,7 @@ impl ManagerConfig {
             notice_loops: true,
             journal: true,
             traces: None,
+            rehearsal: false,
             clock: Clock::system(),
             grace: Duration::from_secs(30),
         }
@@ -344,7 +348,7 @@ fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &Manager
         loops: loops.clone(),
     };
     let informers = Informers::new(client.clone(), tap, surroundings);
-    let (clock, name) = (config.clock.clone(), config.name.as_str().into());
+    let (clock, name, rehearsal) = (config.clock.clone(), config.name.as_str().into(), config.rehearsal);
     let tap = tap.clone();
     Handle {
         client,
@@ -361,6 +365,7 @@ fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &Manager
         runs,
         tracer,
         served,
+        rehearsal,
     }
 }
 

@@ -58,6 +58,7 @@ struct Inner {
     paused: Family<Labels, Gauge>,
     switches: Family<Labels, Counter>,
     shards: Family<Labels, Gauge>,
+    handlers: Family<Labels, Counter>,
     /// Work in progress by queue, asked when somebody looks.
     in_progress: Mutex<BTreeMap<String, InProgress>>,
 }
@@ -152,6 +153,7 @@ impl Metrics {
             paused: Family::default(),
             switches: Family::default(),
             shards: Family::default(),
+            handlers: Family::default(),
             in_progress: Mutex::default(),
         };
         inner.register();
@@ -263,6 +265,16 @@ impl Metrics {
         self.0.switches.get_or_create(&labels).inc();
     }
 
+    /// Counts a run of a handler: `done`, `failed` or `gave_up`.
+    pub(crate) fn handled(&self, controller: &str, handler: &str, outcome: &str) {
+        let labels = vec![
+            ("controller", controller.to_owned()),
+            ("handler", handler.to_owned()),
+            ("outcome", outcome.to_owned()),
+        ];
+        self.0.handlers.get_or_create(&labels).inc();
+    }
+
     /// Shows how many shards this replica holds.
     pub(crate) fn shards(&self, name: &str, held: usize) {
         self.0.shards.get_or_create(&vec![("name", name.to_owned())]).set(held as i64);
@@ -326,6 +338,7 @@ impl Inner {
         to.register("operator_watch_errors", "Failures of watches", self.watch_errors.clone());
         to.register("operator_hot_loops", "Fields found in a loop of writes", self.hot_loops.clone());
         to.register("operator_paused_resources", "Resources that are paused", self.paused.clone());
+        to.register("operator_handler_runs", "Runs of handlers by how they ended", self.handlers.clone());
         to.register("operator_switches", "Uses of the switches force and restart", self.switches.clone());
     }
 }

@@ -129,6 +129,11 @@ pub trait Reconcile: Send + Sync + 'static {
     fn gone(&self, key: &ObjectKey) {
         let _ = key;
     }
+
+    /// The controller ends: no run is in progress, and none begins any more. For tasks that runs left behind.
+    fn ended(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// Work by key, where the key is not the name of one kind's object: a uid, a pair, a kind.
@@ -155,6 +160,11 @@ pub trait Process: Send + Sync + 'static {
     fn exists(&self, key: &Self::Key) -> bool {
         let _ = key;
         true
+    }
+
+    /// All runs have ended, and none begins any more.
+    fn ended(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 }
 
@@ -191,6 +201,8 @@ pub struct Handle {
     pub(crate) runs: Option<Runs>,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) served: Arc<Mutex<Vec<Served>>>,
+    /// Whether all writes are caught, and nothing outside of the cluster is to be touched.
+    pub(crate) rehearsal: bool,
 }
 
 impl Handle {

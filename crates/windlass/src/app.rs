@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_core::admission::{Hook, Request, Verdict};
 use windlass_core::{Chain, CustomResource, Operator, Versions};
-use windlass_runtime::engine::{Cleanup, Declaration};
+use windlass_runtime::engine::{Cleanup, Declaration, Style};
 use windlass_runtime::webhook::{Reach, Registration};
 use windlass_runtime::{Bytes, Change, Handle, Manager, Namespaces, Object, ObjectKey, Stream, http};
 
@@ -19,22 +19,15 @@ use crate::{command, rbac};
 
 /// Makes a program of an operator: declare its kinds, then call [`App::main`].
 pub fn operator<O: Operator>(operator: O) -> App<O> {
-    let name = format!("{}-operator", O::Resource::facts().singular);
-    App {
-        name,
-        declaration: Declaration::new(operator),
-        chain: Chain::only::<O::Resource>(),
-        hooks: Vec::new(),
-        extensions: Vec::new(),
-        rules: Vec::new(),
-    }
+    let name = format!("{}-operator", <O as Operator>::Resource::facts().singular);
+    App::new(name, operator)
 }
 
 type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
 
 /// An operator with its declared kinds.
 #[must_use = "call .main()"]
-pub struct App<O: Operator> {
+pub struct App<O: Style> {
     name: String,
     declaration: Declaration<O>,
     chain: Chain,
@@ -66,7 +59,22 @@ pub trait Program: Send + Sync {
     fn run_blocking(&self, args: Vec<OsString>) -> ExitCode;
 }
 
-impl<O: Operator> App<O> {
+impl<O: Style> App<O> {
+    pub(crate) fn new(name: String, operator: O) -> Self {
+        Self {
+            name,
+            declaration: Declaration::new(operator),
+            chain: Chain::only::<O::Resource>(),
+            hooks: Vec::new(),
+            extensions: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+
+    pub(crate) fn operator_mut(&mut self) -> &mut O {
+        self.declaration.operator_mut()
+    }
+
     /// Another name than the kind with `-operator`.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -148,15 +156,6 @@ impl<O: Operator> App<O> {
         self
     }
 
-    /// The operator has something to do before a resource may go: resources get a finalizer.
-    pub fn cleanup(mut self) -> Self
-    where
-        O: Cleanup,
-    {
-        self.declaration = self.declaration.cleanup();
-        self
-    }
-
     /// The kind has several versions: clients may use each, and the operator's is one of them.
     ///
     /// # Panics
@@ -226,7 +225,15 @@ impl<O: Operator> App<O> {
     }
 }
 
-impl<O: Operator> Program for App<O> {
+impl<O: Cleanup> App<O> {
+    /// The operator has something to do before a resource may go: resources get a finalizer.
+    pub fn cleanup(mut self) -> Self {
+        self.declaration = self.declaration.cleanup();
+        self
+    }
+}
+
+impl<O: Style> Program for App<O> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -30,6 +30,7 @@
 mod app;
 mod command;
 mod connect;
+mod handlers;
 mod log;
 mod manifests;
 pub mod observe;
@@ -39,6 +40,7 @@ pub mod prelude;
 mod rbac;
 
 pub use app::{App, Program, operator};
+pub use handlers::handlers;
 pub use manifests::ManifestOptions;
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
@@ -49,12 +51,17 @@ pub use windlass_core::{
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
 pub use windlass_runtime::engine::Cleanup;
+pub use windlass_runtime::engine::handlers::{
+    Answer, Cause, Changed, Failure, HandlerContext, Handlers, Report, Retry,
+};
 
 pub use {k8s_openapi, kube, schemars, serde, serde_json};
 
 /// The examples of the book.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../docs/handlers.md")]
+    mod handlers {}
     #[doc = include_str!("../../../docs/observability.md")]
     mod observability {}
     #[doc = include_str!("../../../docs/resources.md")]

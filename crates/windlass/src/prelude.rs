@@ -20,6 +20,7 @@ pub use windlass_core::{
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime::engine::Cleanup;
+pub use windlass_runtime::engine::handlers::{Cause, Changed, Failure, HandlerContext, Report, Retry};
 pub use windlass_runtime::{Action, Context, Error, ObjectKey, Reconcile};
 
 /// Metadata with a name only; the runtime fills in the rest.

@@ -2,18 +2,18 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::ResourceExt;
+use windlass_core::Chain;
 use windlass_core::admission::Task;
-use windlass_core::{Chain, Operator};
-use windlass_runtime::engine::{Declaration, Use};
+use windlass_runtime::engine::{Declaration, Style, Use};
 use windlass_runtime::webhook::Registration;
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// What the operator must be allowed where its resources are.
-pub(crate) fn rules<O: Operator>(declaration: &Declaration<O>, chain: &Chain, more: &[PolicyRule]) -> Vec<PolicyRule> {
+pub(crate) fn rules<O: Style>(declaration: &Declaration<O>, chain: &Chain, more: &[PolicyRule]) -> Vec<PolicyRule> {
     let own = declaration.resource();
-    // Finalizers are patched, and so is what is moved to another storage version.
-    let patches = declaration.has_cleanup() || chain.converts();
+    // Finalizers and progress are patched, and so is what is moved to another storage version.
+    let patches = declaration.patches_resources() || chain.converts();
     let own_verbs: &[&str] = if patches { &["get", "list", "watch", "patch"] } else { &READ };
     let mut rules = vec![
         rule(&own.group, &own.plural, own_verbs),

@@ -17,6 +17,7 @@ use windlass_core::Event;
 
 use self::sources::Feeder;
 use self::worker::Worker;
+pub(crate) use self::worker::panic_text;
 use crate::activity::Activity;
 use crate::backoff::Backoff;
 use crate::cache::Change;
@@ -183,6 +184,7 @@ impl<P: Process> Controller<P> {
         feeders.abort_all();
         self.queue.close();
         while workers.join_next().await.is_some() {}
+        worker.process.ended().await;
     }
 }
 
@@ -321,6 +323,10 @@ impl<R: Reconcile> Process for ByObject<R> {
 
     fn exists(&self, key: &ObjectKey) -> bool {
         self.informer.get(key).is_some()
+    }
+
+    async fn ended(&self) {
+        self.reconcile.ended().await;
     }
 }
 

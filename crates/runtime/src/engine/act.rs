@@ -6,8 +6,11 @@ use kube::{Api, Client};
 use windlass_core::{Child, Event};
 
 use super::difference::Differences;
-use super::step::{Refusal, Step, Unwanted};
+use super::kinds::Nursery;
+use super::note::seen;
+use super::step::{Owner, Refusal, Step, Unwanted};
 use crate::journal;
+use crate::key::ObjectKey;
 
 /// What kept a pass from being carried out.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +61,28 @@ pub(crate) enum Before {
     Other,
     /// The same state was applied: whatever is different now is the work of somebody else.
     Same,
+}
+
+/// Makes one child as wanted; `before` says what was done to it before.
+pub(crate) async fn keep(
+    client: &Client,
+    nursery: &Nursery,
+    owner: &Owner,
+    child: Child,
+    before: impl FnOnce(&Child) -> Before,
+) -> Result<(Child, Option<Event>), Trouble> {
+    let undeclared = || Refusal::Undeclared { kind: child.resource.kind.clone() };
+    let cache = nursery.of(&child.resource).ok_or_else(undeclared)?;
+    let child = owner.claim(child)?;
+    if let Some(why) = cache.unseen(child.namespace.as_deref()) {
+        return Err(Trouble::Unseen(why));
+    }
+    let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
+    journal::saw(|| seen(&child, live.as_ref()));
+    let Some(step) = owner.step(child.clone(), live.as_ref())? else { return Ok((child, None)) };
+    let before = before(&child);
+    let event = act(client, &owner.manager, &step, before).await?;
+    Ok((child, event))
 }
 
 /// Does one step and tells what was done, if that is worth an event.
@@ -119,13 +144,13 @@ async fn delete(client: &Client, unwanted: &Unwanted) -> Result<(), Trouble> {
     }
 }
 
-fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+pub(super) fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
     }
 }
 
-fn title(resource: &ApiResource, name: &str) -> String {
+pub(super) fn title(resource: &ApiResource, name: &str) -> String {
     format!("{} {name}", resource.kind)
 }

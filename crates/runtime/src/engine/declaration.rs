@@ -1,6 +1,6 @@
 //! What an operator declares: the kinds it owns and reads. Watches, caches and permissions follow from it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
@@ -12,11 +12,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Resource;
 use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Serialize;
-use windlass_core::{Operator, World};
+use windlass_core::World;
 
 use super::kinds::{Family, Nursery};
-use super::memory::Memory;
-use super::{Cleanup, CleanupFn, Engine, call_cleanup};
+use super::style::{Parts, Style};
+use super::{Cleanup, CleanupFn, call_cleanup};
 use crate::cache::Change;
 use crate::controller::{ByObject, Controller};
 use crate::key::ObjectKey;
@@ -48,7 +48,7 @@ pub struct Declared {
 }
 
 /// An operator, its kinds and its options.
-pub struct Declaration<O: Operator> {
+pub struct Declaration<O: Style> {
     operator: Arc<O>,
     kinds: Vec<Kind<O>>,
     pods: bool,
@@ -61,18 +61,18 @@ pub struct Declaration<O: Operator> {
 /// Adds a source to the controller.
 type SourceOf<O> = Box<dyn Fn(EngineController<O>) -> EngineController<O> + Send + Sync>;
 
-struct Kind<O: Operator> {
+struct Kind<O: Style> {
     declared: Declared,
     watch: Wire<O>,
 }
 
 type Wire<O> = Box<dyn Fn(&mut Wiring<'_, O>) + Send + Sync>;
 
-type EngineController<O> = Controller<ByObject<Engine<O>>>;
+type EngineController<O> = Controller<ByObject<<O as Style>::Engine>>;
 type Route<O> = Box<dyn FnOnce(EngineController<O>, &Family) -> EngineController<O>>;
 
 /// The caches of an operator while they are put together.
-struct Wiring<'a, O: Operator> {
+struct Wiring<'a, O: Style> {
     cluster: &'a Handle,
     namespaces: Namespaces,
     world: World,
@@ -81,7 +81,7 @@ struct Wiring<'a, O: Operator> {
     routes: Vec<Route<O>>,
 }
 
-impl<O: Operator> Declaration<O> {
+impl<O: Style> Declaration<O> {
     /// An operator that makes nothing yet.
     pub fn new(operator: O) -> Self {
         Self {
@@ -165,16 +165,6 @@ impl<O: Operator> Declaration<O> {
         self
     }
 
-    /// The operator has something to do before a resource may go.
-    #[must_use]
-    pub fn cleanup(mut self) -> Self
-    where
-        O: Cleanup,
-    {
-        self.cleanup = Some(call_cleanup::<O>);
-        self
-    }
-
     /// How many resources are worked on at the same time.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
@@ -245,9 +235,17 @@ impl<O: Operator> Declaration<O> {
         windlass_core::definition::<O::Resource>()
     }
 
-    /// Whether resources carry a finalizer.
-    pub fn has_cleanup(&self) -> bool {
-        self.cleanup.is_some()
+    /// Whether the metadata of resources is written: a finalizer, or what is remembered there.
+    pub fn patches_resources(&self) -> bool {
+        self.cleanup.is_some() || self.operator.patches_resources()
+    }
+
+    /// The operator itself, while nothing runs it yet.
+    ///
+    /// # Panics
+    /// If it is at work already.
+    pub fn operator_mut(&mut self) -> &mut O {
+        Arc::get_mut(&mut self.operator).expect("an operator is declared before it is put to work")
     }
 
     /// Puts the operator to work in a cluster of `manager`.
@@ -265,15 +263,9 @@ impl<O: Operator> Declaration<O> {
         }
         let watch = wiring.watch::<O::Resource>();
         let Wiring { world, nursery, family, routes, .. } = wiring;
-        let engine = Engine {
-            operator: self.operator.clone(),
-            cleanup: self.cleanup,
-            world: world.strict(),
-            nursery,
-            memory: Memory::default(),
-            name: cluster.name_of(&self.resource().kind.to_lowercase()),
-            paused: Mutex::default(),
-        };
+        let name = cluster.name_of(&self.resource().kind.to_lowercase());
+        let parts = Parts { world: world.strict(), nursery, name, cleanup: self.cleanup };
+        let engine = self.operator.clone().engine(parts);
         let mut controller = Controller::in_cluster(cluster, watch, engine).lenient();
         for route in routes {
             controller = route(controller, &family);
@@ -286,6 +278,9 @@ impl<O: Operator> Declaration<O> {
         }
         if let Some(workers) = self.workers {
             controller = controller.workers(workers);
+        }
+        if let Some(deadline) = self.operator.deadline() {
+            controller = controller.deadline(deadline);
         }
         manager.add(controller);
     }
@@ -309,7 +304,16 @@ impl<O: Operator> Declaration<O> {
     }
 }
 
-impl<O: Operator> Wiring<'_, O> {
+impl<O: Cleanup> Declaration<O> {
+    /// The operator has something to do before a resource may go.
+    #[must_use]
+    pub fn cleanup(mut self) -> Self {
+        self.cleanup = Some(call_cleanup::<O>);
+        self
+    }
+}
+
+impl<O: Style> Wiring<'_, O> {
     /// Watches a kind whose objects are below resources.
     fn watch_family<K: Object<DynamicType = ()>>(&mut self) -> crate::informer::Informer<K> {
         let informer = self.informer::<K>();
@@ -333,7 +337,7 @@ impl<O: Operator> Wiring<'_, O> {
     }
 }
 
-fn reads<O: Operator, K: Object<DynamicType = ()>>() -> Kind<O> {
+fn reads<O: Style, K: Object<DynamicType = ()>>() -> Kind<O> {
     Kind { declared: declared::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
 }
 

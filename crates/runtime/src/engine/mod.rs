@@ -3,16 +3,17 @@
 mod act;
 mod declaration;
 mod difference;
+pub mod handlers;
 mod kinds;
 mod memory;
 mod note;
 mod report;
 mod step;
+mod style;
 mod switch;
 
-use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -23,14 +24,15 @@ use serde_json::json;
 use windlass_core::{Child, CustomResource, Desired, Event, Operator, Outcome, World, names};
 
 pub use declaration::{Declaration, Declared, Use};
+pub use style::{Parts, Style};
 
-use self::act::{Before, Trouble, act};
+use self::act::{Before, Trouble, act, keep};
 use self::kinds::Nursery;
 use self::memory::Memory;
-use self::note::{note, seen};
+use self::note::note;
 use self::report::Pass;
-use self::step::{Owner, Refusal, Step, Unwanted};
-use self::switch::Switches;
+use self::step::{Owner, Step, Unwanted};
+use self::switch::{Paused, Switches};
 use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
 use crate::loops::Hot;
@@ -53,8 +55,8 @@ pub trait Cleanup: Operator {
 
 type CleanupFn<O> = for<'a> fn(
     &'a O,
-    &'a <O as Operator>::Resource,
-    &'a Context<<O as Operator>::Resource>,
+    &'a <O as Style>::Resource,
+    &'a Context<<O as Style>::Resource>,
 ) -> BoxFuture<'a, Result<(), Error>>;
 
 fn call_cleanup<'a, O: Cleanup>(
@@ -65,8 +67,8 @@ fn call_cleanup<'a, O: Cleanup>(
     Box::pin(operator.cleanup(resource, context))
 }
 
-/// Reconciles the resources of an operator.
-struct Engine<O: Operator> {
+/// Reconciles the resources of an operator: carries out what it wants.
+pub struct Engine<O: Operator> {
     operator: Arc<O>,
     cleanup: Option<CleanupFn<O>>,
     world: World,
@@ -74,7 +76,7 @@ struct Engine<O: Operator> {
     memory: Memory,
     /// The controller's name, for metrics.
     name: String,
-    paused: Mutex<HashSet<ObjectKey>>,
+    paused: Paused,
 }
 
 impl<O: Operator> Reconcile for Engine<O> {
@@ -88,7 +90,7 @@ impl<O: Operator> Reconcile for Engine<O> {
             return if has_finalizer { self.clean_up(&resource, cx).await } else { Ok(Action::Await) };
         }
         let switches = Switches::of(&*resource);
-        self.count_paused(&ObjectKey::of(&*resource), switches.paused, cx);
+        self.paused.note(&ObjectKey::of(&*resource), switches.paused, &cx.handle.metrics, &self.name);
         if switches.paused {
             journal::decided(Turn::Paused, "Paused", "the annotation windlass.dev/paused is true");
             self.report(&resource, &Pass::Paused, cx).await?;
@@ -113,7 +115,7 @@ impl<O: Operator> Reconcile for Engine<O> {
 
     fn gone(&self, key: &ObjectKey) {
         self.memory.forget(key);
-        self.paused.lock().expect("no code that can panic runs under this lock").remove(key);
+        self.paused.forget(key);
     }
 }
 
@@ -141,7 +143,7 @@ impl<O: Operator> Engine<O> {
         let pass = Pass::Made { outcome: &outcome, trouble: trouble.as_ref(), switches };
         self.report(resource, &pass, cx).await?;
         if trouble.is_none() && outcome.desired().is_some() {
-            self.count_switches(switches, cx);
+            switches.count(&cx.handle.metrics, &self.name);
         }
         match blind {
             Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
@@ -155,23 +157,6 @@ impl<O: Operator> Engine<O> {
         let observed = resource.status().and_then(|status| status.observed_generation);
         let loops = cx.handle.loops.as_ref().filter(|_| observed == meta.generation)?;
         loops.hot(meta.uid.as_deref()?)
-    }
-
-    fn count_paused(&self, key: &ObjectKey, paused: bool, cx: &Context<O::Resource>) {
-        let mut all = self.paused.lock().expect("no code that can panic runs under this lock");
-        let changed = if paused { all.insert(key.clone()) } else { all.remove(key) };
-        if changed {
-            cx.handle.metrics.paused(&self.name, all.len());
-        }
-    }
-
-    fn count_switches(&self, switches: &Switches, cx: &Context<O::Resource>) {
-        if switches.force.is_some() {
-            cx.handle.metrics.switched(&self.name, "force");
-        }
-        if switches.restart {
-            cx.handle.metrics.switched(&self.name, "restart");
-        }
     }
 
     /// Applies all children, then removes what is no longer wanted. After any trouble nothing is removed: "not wanted"
@@ -188,7 +173,8 @@ impl<O: Operator> Engine<O> {
         let mut children = Vec::new();
         let mut trouble = None;
         for child in &desired.children {
-            let done = self.keep(&owner, &key, child.clone(), cx).await;
+            let before = |child: &Child| self.memory.before(&key, &uid, child);
+            let done = keep(&cx.client(), &self.nursery, &owner, child.clone(), before).await;
             match done {
                 Ok((child, event)) => {
                     children.push(child);
@@ -208,28 +194,6 @@ impl<O: Operator> Engine<O> {
             self.record(resource, Some(event), cx);
         }
         Ok(())
-    }
-
-    /// Makes one child as wanted.
-    async fn keep(
-        &self,
-        owner: &Owner,
-        key: &ObjectKey,
-        child: Child,
-        cx: &Context<O::Resource>,
-    ) -> Result<(Child, Option<Event>), Trouble> {
-        let undeclared = || Refusal::Undeclared { kind: child.resource.kind.clone() };
-        let cache = self.nursery.of(&child.resource).ok_or_else(undeclared)?;
-        let child = owner.claim(child)?;
-        if let Some(why) = cache.unseen(child.namespace.as_deref()) {
-            return Err(Trouble::Unseen(why));
-        }
-        let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
-        journal::saw(|| seen(&child, live.as_ref()));
-        let Some(step) = owner.step(child.clone(), live.as_ref())? else { return Ok((child, None)) };
-        let before = self.memory.before(key, &owner.reference.uid, &child);
-        let event = act(&cx.client(), cx.name(), &step, before).await?;
-        Ok((child, event))
     }
 
     /// What this owner has of the declared kinds, but does not want.
@@ -298,25 +262,7 @@ impl<O: Operator> Engine<O> {
         cx: &Context<O::Resource>,
     ) -> Result<(), Error> {
         let status = report::status(resource, pass, cx.clock().now());
-        if resource.status() == Some(&status) {
-            return Ok(());
-        }
-        let meta = resource.meta();
-        let api_resource = ApiResource::erase::<O::Resource>(&());
-        // The uid keeps a late report off a successor with the same name.
-        let patch = json!({
-            "apiVersion": api_resource.api_version,
-            "kind": api_resource.kind,
-            "metadata": {"name": meta.name, "uid": meta.uid},
-            "status": status,
-        });
-        let params = PatchParams::apply(cx.name()).force();
-        let name = meta.name.as_deref().unwrap_or_default();
-        match dynamic_api(resource, cx).patch_status(name, &params, &Patch::Apply(&patch)).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        report::write(resource, status, cx).await
     }
 }
 

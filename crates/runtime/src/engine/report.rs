@@ -1,11 +1,15 @@
 //! What a pass reports: the status, written once and only when it changed.
 
 use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::core::ApiResource;
+use serde_json::json;
 use windlass_core::{CustomResource, Outcome, Statement, Status, condition, names};
 
 use super::act::Trouble;
+use super::dynamic_api;
 use super::switch::Switches;
-use crate::reconcile::Crash;
+use crate::reconcile::{Context, Crash, Error};
 
 /// How a pass went.
 pub(crate) enum Pass<'a, S> {
@@ -73,9 +77,37 @@ fn made<S>(outcome: &Outcome<S>, trouble: Option<&Trouble>, status: &Status<S>) 
         ));
     }
     for (type_, reason) in [(names::condition::PAUSED, "Resumed"), (names::condition::DEGRADED, "LoopEnded")] {
-        if condition::find(&status.conditions, type_).is_some() {
+        let is_said = statements.iter().any(|statement| statement.type_ == type_);
+        if !is_said && condition::find(&status.conditions, type_).is_some() {
             statements.push(Statement::new(type_, false, reason, ""));
         }
     }
     statements
+}
+
+/// Writes a status if it is not what the resource has already.
+pub(crate) async fn write<R: CustomResource>(
+    resource: &R,
+    status: Status<R::Status>,
+    cx: &Context<R>,
+) -> Result<(), Error> {
+    if resource.status() == Some(&status) {
+        return Ok(());
+    }
+    let meta = resource.meta();
+    let api_resource = ApiResource::erase::<R>(&());
+    // The uid keeps a late report off a successor with the same name.
+    let patch = json!({
+        "apiVersion": api_resource.api_version,
+        "kind": api_resource.kind,
+        "metadata": {"name": meta.name, "uid": meta.uid},
+        "status": status,
+    });
+    let params = PatchParams::apply(cx.name()).force();
+    let name = meta.name.as_deref().unwrap_or_default();
+    match dynamic_api(resource, cx).patch_status(name, &params, &Patch::Apply(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Owner {
 }
 
 /// The workloads that restart their Pods when the template changes.
-const RESTARTABLE: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+pub(crate) const RESTARTABLE: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 impl Owner {
     /// Completes a child: namespace, owner reference, label.

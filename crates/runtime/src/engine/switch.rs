@@ -1,6 +1,19 @@
 //! The switches that every resource has: annotations by which people steer its operator.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard};
+
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 use windlass_core::{CustomResource, Statement, condition, names};
+
+use super::act::{Trouble, api, title};
+use super::kinds::Nursery;
+use super::step::{Owner, RESTARTABLE};
+use crate::key::ObjectKey;
+use crate::metrics::Metrics;
+use crate::reconcile::Error;
 
 /// What the annotations of a resource ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,4 +59,58 @@ impl Switches {
         let restart = restart.map(|value| served(names::condition::RESTARTED, "Restarted", value));
         force.into_iter().chain(restart).collect()
     }
+
+    /// Counts that people used them, when all was carried out.
+    pub(crate) fn count(&self, metrics: &Metrics, controller: &str) {
+        if self.force.is_some() {
+            metrics.switched(controller, "force");
+        }
+        if self.restart {
+            metrics.switched(controller, "restart");
+        }
+    }
+}
+
+/// The resources of a controller that are paused.
+#[derive(Debug, Default)]
+pub(crate) struct Paused(Mutex<HashSet<ObjectKey>>);
+
+impl Paused {
+    /// Takes in whether a resource is paused, and shows how many are.
+    pub(crate) fn note(&self, key: &ObjectKey, paused: bool, metrics: &Metrics, controller: &str) {
+        let mut all = self.lock();
+        let changed = if paused { all.insert(key.clone()) } else { all.remove(key) };
+        if changed {
+            metrics.paused(controller, all.len());
+        }
+    }
+
+    /// The resource is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
+        self.0.lock().expect("no code that can panic runs under this lock")
+    }
+}
+
+/// Restarts the Pods of what a resource owns, as `kubectl rollout restart` does: for operators that do not apply their children
+/// in every pass.
+pub(crate) async fn restart(nursery: &Nursery, owner: &Owner, client: &Client) -> Result<(), Error> {
+    let Some(value) = &owner.restarted_at else { return Ok(()) };
+    for children in nursery.iter().filter(|children| RESTARTABLE.contains(&children.resource().kind.as_str())) {
+        let resource = children.resource();
+        let own = children.owned_by(&owner.reference.uid).into_iter().filter(|meta| owner.may_prune(meta));
+        for (name, namespace) in own.filter_map(|meta| Some((meta.name?, meta.namespace))) {
+            let template = json!({"metadata": {"annotations": {names::RESTARTED_AT: value}}});
+            let patch = json!({"spec": {"template": template}});
+            let params = PatchParams { field_manager: Some(owner.manager.clone()), ..PatchParams::default() };
+            let workloads = api(client, &resource, namespace.as_deref());
+            let restarted = workloads.patch(&name, &params, &Patch::Merge(&patch)).await;
+            let failed = |source| Trouble::Api { verb: "restart", what: title(&resource, &name), source };
+            restarted.map_err(|source| Error::failed(failed(source)))?;
+        }
+    }
+    Ok(())
 }

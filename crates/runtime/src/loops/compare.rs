@@ -1,6 +1,7 @@
 //! Which fields a write changed.
 
 use serde_json::{Map, Value};
+use windlass_core::names;
 
 /// More changed fields than this are not looked at.
 const CHANGES_MAX: usize = 16;
@@ -23,7 +24,9 @@ pub(crate) fn changed(before: &Value, after: &Value) -> Vec<FieldChange> {
 }
 
 fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
-    if before == after || changes.len() >= CHANGES_MAX || ALWAYS.contains(&path) {
+    let is_expected =
+        ALWAYS.contains(&path) || path.strip_prefix("metadata.annotations.").is_some_and(names::is_progress);
+    if before == after || changes.len() >= CHANGES_MAX || is_expected {
         return;
     }
     match (before, after) {

@@ -160,6 +160,13 @@ impl<Q: Key> Shards<Q> {
 /// The right to work on a key of a shard; the shard stays while there is one.
 pub(crate) struct Pass(Arc<Shard>);
 
+impl Pass {
+    /// Whether the shard is to go to another replica, or may have gone already.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.0.leaving.load(Ordering::SeqCst) || !self.0.is_valid(now)
+    }
+}
+
 impl Drop for Pass {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
@@ -175,6 +182,15 @@ tokio::task_local! {
 pub(crate) async fn within(pass: Pass, work: impl Future<Output = ()>) {
     SHARD.scope(pass.0.clone(), work).await;
     drop(pass);
+}
+
+/// The right to go on with the shard of the present run after it, if it is for one.
+pub(crate) fn pass() -> Option<Pass> {
+    let pass = |shard: &Arc<Shard>| {
+        shard.running.fetch_add(1, Ordering::SeqCst);
+        Pass(shard.clone())
+    };
+    SHARD.try_with(pass).ok()
 }
 
 /// Whether the present run, if it is for a shard, may write.

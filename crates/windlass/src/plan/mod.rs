@@ -149,7 +149,7 @@ pub async fn plan(
 ) -> Result<Plan, PlanError> {
     let overlay = Overlay::new(client.clone());
     // Planned writes are not the flapping of a field, and there is nobody to be told of it.
-    let config = ManagerConfig { notice_loops: false, ..ManagerConfig::new(program.name()) };
+    let config = ManagerConfig { notice_loops: false, rehearsal: true, ..ManagerConfig::new(program.name()) };
     let mut manager = Manager::new(client, config);
     manager.tap().intercept(Some(overlay.intercept()));
     program.install(&mut manager, namespaces);
