@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::facts::{Facts, condition, message, text, title};
+use super::facts::{Facts, message, text, title};
 use super::{claim, deletion, operator, pod, workload};
 use crate::view::readiness::{Readiness, judge};
 
@@ -119,9 +119,4 @@ fn own_words(facts: &Facts) -> Vec<Finding> {
 pub(crate) fn warned(object: &Value, facts: &Facts, reasons: &[&str]) -> Option<Finding> {
     let event = facts.event(object, reasons)?;
     Some(Finding::new(Depth::Cause, object, message(event)))
-}
-
-/// A condition that is false, as a finding of what it says.
-pub(crate) fn untrue(object: &Value, type_: &str) -> Option<String> {
-    condition(object, type_).filter(|one| one["status"] == "False").map(message)
 }
