@@ -1,11 +1,14 @@
 //! Tasks of the project: generated tables, tests, tidy checks, tools, comparisons.
 
 mod bench;
+mod cluster;
+mod compare;
 mod conformance;
 mod fuzz;
 mod generate;
 mod record;
 mod soak;
+mod subject;
 mod test;
 mod tidy;
 mod tools;
@@ -28,6 +31,9 @@ enum Task {
     /// Measure Windlass beside the real thing and print how many times better it is.
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Run the same operator, written with several toolkits, through the same script, and print how each did.
+    #[command(subcommand)]
+    Compare(compare::Compare),
     /// Run a suite of another project against Windlass and print what passed and failed.
     #[command(subcommand)]
     Conformance(conformance::Suite),
@@ -61,6 +67,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Bench(bench) => bench::run(&bench),
+        Task::Compare(compare) => compare::run(&compare),
         Task::Conformance(suite) => conformance::run(&suite),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Generate(options) => generate::run(&options),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use clap::Args;
 
-use super::subject::Subject;
+use crate::subject::Subject;
 use crate::tools;
 use crate::workspace::{root, run as run_command};
 

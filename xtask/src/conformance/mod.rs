@@ -5,7 +5,6 @@ mod differential;
 mod ginkgo;
 mod kube_rs;
 mod kubernetes;
-mod subject;
 
 use anyhow::Result;
 use clap::Subcommand;

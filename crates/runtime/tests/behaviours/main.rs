@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod clusters;
+mod contrast;
 mod handlers;
 mod journal;
 mod loops;

@@ -37,7 +37,7 @@ impl Reconcile for Maker {
 }
 
 /// Keeps all events of ConfigMaps back for ever; lists are answered.
-fn stale_config_maps() -> Intercept {
+pub(crate) fn stale_config_maps() -> Intercept {
     Arc::new(|call, request, next| {
         if call.verb == "watch" && call.resource == "configmaps" {
             return Box::pin(std::future::pending());

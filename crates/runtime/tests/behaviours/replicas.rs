@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::notes::{Note, PATIENCE, Running, app, edit, eventually, note, write};
 use tokio::sync::mpsc;
 use windlass::Program;
+use windlass::k8s_openapi::api::coordination::v1::Lease;
 use windlass::kube::api::{Api, PostParams};
 use windlass::prelude::*;
 use windlass::serde_json::json;
@@ -17,9 +18,10 @@ use windlass_testkit::{TestClock, TestCluster};
 /// A long time, for what must not be waited for.
 const NEVER: Duration = Duration::from_secs(600);
 
-/// Says which replica looked at what.
+/// Says which replica looked at what, and who led if it was another.
 struct Scribe {
     replica: &'static str,
+    leases: Api<Lease>,
     looks: mpsc::UnboundedSender<(&'static str, String)>,
 }
 
@@ -27,7 +29,12 @@ impl Reconcile for Scribe {
     type Resource = Note;
 
     async fn reconcile(&self, note: Arc<Note>, _: &Context<Note>) -> Result<Action, Error> {
-        self.looks.send((self.replica, note.spec.text.clone())).unwrap();
+        let holder = self.leases.get("notes").await?.spec.and_then(|spec| spec.holder_identity);
+        let text = match holder {
+            Some(holder) if holder == self.replica => note.spec.text.clone(),
+            other => format!("{} while {other:?} led", note.spec.text),
+        };
+        self.looks.send((self.replica, text)).unwrap();
         Ok(Action::Await)
     }
 }
@@ -54,7 +61,7 @@ type Looks = mpsc::UnboundedSender<(&'static str, String)>;
 fn scribe(cluster: &TestCluster, replica: &'static str, leader: LeaderConfig, looks: Looks) -> Running {
     let config = ManagerConfig { leader: Some(leader), ..ManagerConfig::new("notes") };
     let mut manager = Manager::new(cluster.client(), config);
-    manager.add(Controller::of(&manager, Scribe { replica, looks }));
+    manager.add(Controller::of(&manager, Scribe { replica, leases: cluster.api(), looks }));
     Running::start(manager)
 }
 
@@ -116,7 +123,7 @@ async fn a_leader_that_cannot_renew_writes_nothing_after_its_time_and_ends() {
     let (tell, mut looks) = mpsc::unbounded_channel();
     let config = ManagerConfig { leader: Some(lease("first")), clock: clock.clock(), ..ManagerConfig::new("notes") };
     let mut manager = Manager::new(cluster.client(), config);
-    manager.add(Controller::of(&manager, Scribe { replica: "first", looks: tell }));
+    manager.add(Controller::of(&manager, Scribe { replica: "first", leases: cluster.api(), looks: tell }));
     let client = manager.handle().client;
     let running = Running::start(manager);
     assert_eq!(next(&mut looks).await.0, "first");

@@ -22,16 +22,16 @@ const WORKERS: usize = 4;
 
 /// Counts the calls of a manager.
 #[derive(Default)]
-struct Traffic {
+pub(crate) struct Traffic {
     lists: AtomicUsize,
     writes: AtomicUsize,
     at_once: AtomicUsize,
-    most_at_once: AtomicUsize,
+    pub(crate) most_at_once: AtomicUsize,
 }
 
 impl Traffic {
     /// Counts those of `manager` from now on.
-    fn of(manager: &Manager) -> Arc<Self> {
+    pub(crate) fn of(manager: &Manager) -> Arc<Self> {
         let traffic = Arc::new(Self::default());
         let counting = traffic.clone();
         let intercept: Intercept = Arc::new(move |call, request, next| {
@@ -67,6 +67,19 @@ impl Reconcile for Inquirer {
     }
 }
 
+/// A cluster with so many ConfigMaps.
+pub(crate) async fn cluster_of_maps(count: usize) -> TestCluster {
+    let cluster = TestCluster::builder().profile(Profile::Bare).start().await;
+    let maps = cluster.api::<ConfigMap>();
+    let make = |index| {
+        let (maps, map) = (maps.clone(), ConfigMap { metadata: named(format!("m-{index}")), ..ConfigMap::default() });
+        async move { maps.create(&PostParams::default(), &map).await }
+    };
+    let made = futures::stream::iter(0..count).map(make).buffer_unordered(AT_ONCE);
+    made.try_for_each(|_| async { Ok(()) }).await.unwrap();
+    cluster
+}
+
 fn served(running: &Running, controller: &str) -> usize {
     let series = format!(r#"controller_runtime_reconcile_total{{controller="{controller}",result="success"}}"#);
     running.metric(&series).unwrap_or_default() as usize
@@ -75,15 +88,7 @@ fn served(running: &Running, controller: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_objects_restart_without_a_herd() {
     const OBJECTS: usize = 10_000;
-    let cluster = TestCluster::builder().profile(Profile::Bare).start().await;
-    let maps = cluster.api::<ConfigMap>();
-    let make = |index| {
-        let (maps, map) = (maps.clone(), ConfigMap { metadata: named(format!("m-{index}")), ..ConfigMap::default() });
-        async move { maps.create(&PostParams::default(), &map).await }
-    };
-    let made = futures::stream::iter(0..OBJECTS).map(make).buffer_unordered(AT_ONCE);
-    made.try_for_each(|_| async { Ok(()) }).await.unwrap();
-
+    let cluster = cluster_of_maps(OBJECTS).await;
     let mut manager = Manager::new(cluster.client(), ManagerConfig::new("test"));
     let traffic = Traffic::of(&manager);
     manager.add(Controller::of(&manager, Inquirer).workers(WORKERS));

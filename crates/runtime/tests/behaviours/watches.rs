@@ -113,6 +113,39 @@ async fn a_new_version_of_the_kind_keeps_triggering() {
     running.end().await;
 }
 
+/// Tells of every run.
+struct Teller(mpsc::UnboundedSender<String>);
+
+impl Reconcile for Teller {
+    type Resource = Note;
+
+    async fn reconcile(&self, note: Arc<Note>, _: &Context<Note>) -> Result<Action, Error> {
+        self.0.send(note.name_any()).unwrap();
+        Ok(Action::Await)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_names_another_version_of_its_owner_wakes_it() {
+    let cluster = TestCluster::start().await;
+    cluster.define(app().crds()).await;
+    let mut manager = Manager::new(cluster.client(), ManagerConfig::new("test"));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let maps = manager.informers().all::<ConfigMap>();
+    manager.add(Controller::of(&manager, Teller(tell)).owns(&maps));
+    let running = Running::start(manager);
+    let notes = cluster.api::<Note>();
+    write(&notes, note("n", "hello")).await;
+    assert_eq!(told.recv().await.as_deref(), Some("n"));
+    // It never had another owner: nothing but this version leads to the note.
+    let owner = json!({"apiVersion": "notes.example.com/v2", "kind": "Note", "name": "n", "controller": true,
+        "uid": notes.get("n").await.unwrap().metadata.uid});
+    cluster.create::<ConfigMap>(json!({"metadata": {"name": "child", "ownerReferences": [owner]}})).await;
+    let woken = tokio::time::timeout(crate::notes::PATIENCE, told.recv()).await;
+    assert_eq!(woken.ok().flatten().as_deref(), Some("n"));
+    running.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_is_shared_and_ends_with_its_last_user() {
     let cluster = TestCluster::start().await;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
-use super::subject::Subject;
+use crate::subject::Subject;
 use crate::tools;
 use crate::workspace::{root, run as run_command};
 use outcome::{Outcome, Verdict};

@@ -1,6 +1,5 @@
 //! kube-rs's own tests that need a cluster, unchanged, on Windlass.
 
-mod cluster;
 mod page;
 mod source;
 mod test;
@@ -10,9 +9,9 @@ use std::fs;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::subject::Subject;
+use crate::cluster::Cluster;
+use crate::subject::Subject;
 use crate::workspace::root;
-use cluster::Cluster;
 use test::{Test, Verdict};
 
 /// Where the results are written, in the workspace.

@@ -21,7 +21,7 @@ use self::page::Scope;
 use self::program::Program;
 use self::report::{Outcome, Spec};
 use self::selection::{Need, Selection};
-use super::subject::Subject;
+use crate::subject::Subject;
 use crate::tools;
 use crate::workspace::root;
 

@@ -10,7 +10,7 @@ use crate::workspace::{root, run};
 
 /// Which windlass is tested.
 #[derive(Args)]
-pub(super) struct Subject {
+pub(crate) struct Subject {
     /// The windlass to use, instead of one built now.
     #[arg(long, value_name = "FILE")]
     windlass: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub(super) struct Subject {
 
 impl Subject {
     /// The program: the one that was named, or this checkout's, built now.
-    pub(super) fn program(&self) -> Result<PathBuf> {
+    pub(crate) fn program(&self) -> Result<PathBuf> {
         if let Some(path) = &self.windlass {
             return path.canonicalize().with_context(|| format!("no {}", path.display()));
         }

@@ -9,14 +9,14 @@ use anyhow::Result;
 use crate::workspace::run;
 
 /// A running cluster with every controller and a node that pretends; it ends with this value.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     windlass: PathBuf,
     dir: PathBuf,
 }
 
 impl Cluster {
     /// Starts a new cluster of the program `windlass` below `place`.
-    pub(super) fn start(place: &Path, windlass: PathBuf) -> Result<Self> {
+    pub(crate) fn start(place: &Path, windlass: PathBuf) -> Result<Self> {
         let dir = place.join("cluster");
         fs::remove_dir_all(&dir).ok();
         let cluster = Self { windlass, dir };
@@ -26,7 +26,7 @@ impl Cluster {
     }
 
     /// How clients reach it.
-    pub(super) fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.dir.join("kubeconfig")
     }
 
