@@ -30,6 +30,7 @@
 mod app;
 mod command;
 mod connect;
+mod crew;
 mod manifests;
 mod permissions;
 pub mod plan;
@@ -37,6 +38,7 @@ pub mod prelude;
 mod rbac;
 
 pub use app::{App, Program, operator};
+pub use crew::{Crew, program};
 pub use manifests::ManifestOptions;
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
