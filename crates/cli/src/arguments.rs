@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 
+use crate::commands::create::CreateCommand;
+use crate::commands::dev::DevOptions;
+use crate::commands::init::InitOptions;
 use crate::commands::plan::PlanOptions;
 use crate::commands::why::WhyOptions;
 use crate::isolation::IsolationName;
@@ -69,6 +72,13 @@ pub(crate) enum Command {
     /// Show, fill and clear the store of images that Pods run from.
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Make a project of operators: a Cargo project that builds, with as little in it as possible.
+    Init(InitOptions),
+    /// Add to the project of this folder.
+    #[command(subcommand)]
+    Create(CreateCommand),
+    /// Run the operators of this project on a cluster of their own, and build them anew whenever the code changes.
+    Dev(DevOptions),
     /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
     Envtest(EnvtestOptions),
     /// Print the completion script of a shell.

@@ -66,6 +66,11 @@ impl Failure {
         self
     }
 
+    /// The failure and the advice in one line.
+    pub(crate) fn text(&self) -> String {
+        self.advice.as_ref().map_or_else(|| self.message.clone(), |advice| format!("{}; {advice}", self.message))
+    }
+
     /// Prints the failure and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.message);

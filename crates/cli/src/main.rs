@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod connection;
+mod dev;
 mod envtest;
 mod failure;
 mod isolation;
@@ -10,6 +11,7 @@ mod manifest;
 mod operators;
 mod owned;
 mod resource;
+mod scaffold;
 mod view;
 mod why;
 
@@ -22,7 +24,7 @@ use failure::Failure;
 fn main() -> ExitCode {
     // Pods are started by running this program again: such a process must act before any thread exists.
     windlass_node::sandbox_entry();
-    if let Some(code) = envtest::run_if_called().or_else(operators::run_if_asked) {
+    if let Some(code) = envtest::run_if_called().or_else(operators::run_if_asked).or_else(dev::attached::run_if_asked) {
         return code;
     }
     run_command(Arguments::parse())
@@ -61,6 +63,9 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Wait(options) => commands::wait::run(&options, &target).await,
         Command::Events(options) => commands::events::run(&options, &target).await,
         Command::Image(command) => commands::image::run(&command).await,
+        Command::Init(options) => commands::init::run(&options),
+        Command::Create(command) => commands::create::run(&command),
+        Command::Dev(options) => commands::dev::run(&options, &target).await,
         Command::Envtest(options) => commands::envtest::run(&options),
         Command::Completion { shell } => {
             commands::completion::print(shell);

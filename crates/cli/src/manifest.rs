@@ -80,7 +80,8 @@ fn read_limited(source: impl Read, name: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>, Failure> {
+/// Reads every object of a text.
+pub(crate) fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>, Failure> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| {
         Failure::new(format!("{origin}: not valid YAML: {}", error.to_string().trim_end()))
             .advice("nothing was changed; correct the file and try again")

@@ -30,11 +30,13 @@ mod builder;
 mod clock;
 mod cluster;
 mod definitions;
+mod operation;
 mod wait;
 
 pub use builder::Builder;
 pub use clock::TestClock;
 pub use cluster::{Kind, Snapshot, TestCluster};
+pub use operation::Operation;
 pub use wait::{PATIENCE, until, until_gone};
 pub use windlass_cluster::{Cluster, Kubeconfig, Profile};
 pub use windlass_controllers::{Name as Controller, Set as Controllers};

@@ -11,7 +11,7 @@ use serde_json::Value;
 use windlass_core::admission::{Hook, Request, Verdict};
 use windlass_core::{Chain, CustomResource, Operator, Versions};
 use windlass_runtime::engine::{Cleanup, Declaration, Style};
-use windlass_runtime::webhook::{Reach, Registration};
+use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Bytes, Change, Handle, Manager, Namespaces, Object, ObjectKey, Stream, http};
 
 use crate::manifests::{self, ManifestOptions};
@@ -239,9 +239,7 @@ impl<O: Style> Program for App<O> {
     }
 
     fn crds(&self) -> Vec<CustomResourceDefinition> {
-        let options = ManifestOptions::of(self);
-        let reach = Reach::Service { namespace: options.namespace, name: manifests::service_name(&self.name) };
-        self.registration(Vec::new()).definitions(&reach, None)
+        manifests::definitions(self)
     }
 
     fn registration(&self, mut namespaces: Vec<String>) -> Registration {

@@ -44,7 +44,7 @@ enum Command {
     /// Prints the permissions that the operator needs
     Rbac(ManifestArgs),
     /// Prints all that a cluster needs to run the operator
-    Manifests(ManifestArgs),
+    Manifests(ManifestsArgs),
     /// Prints what the operator would do, and does nothing
     Plan(PlanArgs),
     /// Prints a Grafana dashboard of the operator
@@ -129,6 +129,16 @@ struct AlertArgs {
     prometheus_rule: Option<String>,
 }
 
+#[derive(Args)]
+struct ManifestsArgs {
+    #[command(flatten)]
+    of: ManifestArgs,
+    /// For an operator that runs outside of the cluster (`run --webhooks=local`): definitions, an account and its
+    /// permissions, no Deployment
+    #[arg(long)]
+    local: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WebhookMode {
     Off,
@@ -151,7 +161,8 @@ pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
         Command::Run(args) => operate(program, &cli.connection, &args),
         Command::Crd => print(&program.crds().iter().map(manifests::value).collect::<Vec<_>>()),
         Command::Rbac(args) => print(&manifests::permissions(program, &args.options(program))),
-        Command::Manifests(args) => print(&program.manifests(&args.options(program))),
+        Command::Manifests(args) if args.local => print(&manifests::visiting(program, &args.of.options(program))),
+        Command::Manifests(args) => print(&program.manifests(&args.of.options(program))),
         Command::Plan(args) => foresee(program, &cli.connection, &args),
         Command::Dashboard(args) => draw(&Scope::of(program, args.job.as_deref())),
         Command::Alerts(args) => {

@@ -30,6 +30,7 @@
 mod app;
 mod command;
 mod connect;
+mod crew;
 mod handlers;
 mod log;
 mod manifests;
@@ -40,6 +41,7 @@ pub mod prelude;
 mod rbac;
 
 pub use app::{App, Program, operator};
+pub use crew::{Crew, program};
 pub use handlers::handlers;
 pub use manifests::ManifestOptions;
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};

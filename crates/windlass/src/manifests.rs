@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
     ServiceSpec,
 };
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -18,7 +19,7 @@ use windlass_core::names;
 use windlass_runtime::webhook::{Reach, Registration, Webhooks};
 
 use crate::app::Program;
-use crate::rbac::{leader_rules, secret_rules, trust_rules};
+use crate::rbac::{leader_rules, secret_rules, trust_rules, visitor_rules};
 
 /// Longer than runs in progress may take to end, so that the lease is given back before the process is killed.
 const TERMINATION_GRACE_SECONDS: i64 = 40;
@@ -66,6 +67,29 @@ pub(crate) fn all(program: &dyn Program, options: &ManifestOptions) -> Vec<Value
     all
 }
 
+/// The definitions of the kinds, as a cluster that the operator runs in knows them.
+pub(crate) fn definitions(program: &dyn Program) -> Vec<CustomResourceDefinition> {
+    let options = ManifestOptions::of(program);
+    let maker = Maker::new(program, &options);
+    maker.registration.definitions(&maker.reach(), None)
+}
+
+/// What a cluster needs for an operator that runs outside of it: definitions, an account and its permissions, and a place
+/// for the keys of webhooks. The operator itself says where its webhooks are (`run --webhooks=local`).
+pub(crate) fn visiting(program: &dyn Program, options: &ManifestOptions) -> Vec<Value> {
+    let maker = Maker::new(program, options);
+    let mut all = vec![value(&maker.namespace())];
+    all.extend(maker.registration.chains.iter().map(|chain| value(&chain.definition())));
+    all.push(value(&ServiceAccount { metadata: maker.meta(Some(&options.namespace)), ..ServiceAccount::default() }));
+    all.extend(maker.permissions(program.rules()));
+    if !maker.registration.is_empty() {
+        let name = format!("{}-visiting", program.name());
+        all.extend(maker.cluster_role(&name, visitor_rules(&maker.registration)));
+        all.push(value(&maker.secret()));
+    }
+    all
+}
+
 /// The permissions alone.
 pub(crate) fn permissions(program: &dyn Program, options: &ManifestOptions) -> Vec<Value> {
     Maker::new(program, options).permissions(program.rules())
@@ -96,7 +120,6 @@ impl<'a> Maker<'a> {
             return Vec::new();
         }
         let (namespace, reach) = (Some(self.options.namespace.as_str()), self.reach());
-        let secret = self.meta_of(Webhooks::secret_name(self.name), namespace);
         let port = ServicePort {
             name: Some("webhooks".into()),
             port: 443,
@@ -114,7 +137,7 @@ impl<'a> Maker<'a> {
             }),
             ..Service::default()
         };
-        let mut all = vec![value(&Secret { metadata: secret, ..Secret::default() }), value(&service)];
+        let mut all = vec![value(&self.secret()), value(&service)];
         all.extend(self.registration.mutating(&reach, None).map(|mut configuration| {
             configuration.metadata.labels = Some(self.labels());
             value(&configuration)
@@ -124,6 +147,12 @@ impl<'a> Maker<'a> {
             value(&configuration)
         }));
         all
+    }
+
+    /// The place for the keys of webhooks, empty.
+    fn secret(&self) -> Secret {
+        let name = Webhooks::secret_name(self.name);
+        Secret { metadata: self.meta_of(name, Some(&self.options.namespace)), ..Secret::default() }
     }
 
     fn meta(&self, namespace: Option<&str>) -> ObjectMeta {

@@ -8,6 +8,8 @@ use windlass_runtime::engine::{Declaration, Style, Use};
 use windlass_runtime::webhook::Registration;
 
 const READ: [&str; 3] = ["get", "list", "watch"];
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 /// What the operator must be allowed where its resources are.
 pub(crate) fn rules<O: Style>(declaration: &Declaration<O>, chain: &Chain, more: &[PolicyRule]) -> Vec<PolicyRule> {
@@ -46,22 +48,37 @@ pub(crate) fn secret_rules(secret: &str) -> Vec<PolicyRule> {
 
 /// What webhooks take of the cluster: to say whom to trust, in the operator's own objects alone.
 pub(crate) fn trust_rules(registration: &Registration) -> Vec<PolicyRule> {
-    let group = "admissionregistration.k8s.io";
     let mut rules = Vec::new();
     for (resource, task) in
         [("mutatingwebhookconfigurations", Task::Default), ("validatingwebhookconfigurations", Task::Validate)]
     {
         if registration.hooks.iter().any(|hook| hook.task == task) {
-            rules.push(named(rule(group, resource, &["get", "patch"]), vec![registration.name.clone()]));
+            rules.push(named(rule(ADMISSION, resource, &["get", "patch"]), vec![registration.name.clone()]));
         }
     }
     let converted = registration.chains.iter().filter(|chain| chain.converts());
     let names: Vec<String> = converted.map(|chain| chain.definition().name_any()).collect();
     if !names.is_empty() {
-        let group = "apiextensions.k8s.io";
-        rules.push(named(rule(group, "customresourcedefinitions", &["get", "patch"]), names.clone()));
-        rules.push(named(rule(group, "customresourcedefinitions/status", &["patch"]), names));
+        rules.push(named(rule(EXTENSIONS, "customresourcedefinitions", &["get", "patch"]), names.clone()));
+        rules.push(named(rule(EXTENSIONS, "customresourcedefinitions/status", &["patch"]), names));
     }
+    rules
+}
+
+/// What webhooks take of a cluster that the operator runs outside of: its own configurations come and go with it, and the
+/// definitions, which are there before it, get the way to the conversion.
+pub(crate) fn visitor_rules(registration: &Registration) -> Vec<PolicyRule> {
+    let mut rules = Vec::new();
+    for (resource, task) in
+        [("mutatingwebhookconfigurations", Task::Default), ("validatingwebhookconfigurations", Task::Validate)]
+    {
+        if registration.hooks.iter().any(|hook| hook.task == task) {
+            let verbs = ["get", "create", "patch", "delete"];
+            rules.push(named(rule(ADMISSION, resource, &verbs), vec![registration.name.clone()]));
+        }
+    }
+    let names = registration.chains.iter().map(|chain| chain.definition().name_any()).collect();
+    rules.push(named(rule(EXTENSIONS, "customresourcedefinitions", &["get", "patch"]), names));
     rules
 }
 
@@ -79,7 +96,7 @@ pub(crate) fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
 }
 
 /// Rules with the same group and verbs become one.
-fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
+pub(crate) fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut merged: Vec<PolicyRule> = Vec::new();
     for mut rule in rules {
         let same = merged.iter_mut().find(|known| known.api_groups == rule.api_groups && known.verbs == rule.verbs);

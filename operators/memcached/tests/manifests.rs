@@ -33,6 +33,11 @@ fn the_manifests_are_as_agreed() {
 }
 
 #[test]
+fn what_an_operator_outside_of_the_cluster_needs_is_as_agreed() {
+    check(&["manifests", "--local"], "local.yaml");
+}
+
+#[test]
 fn a_wrong_command_says_what_there_is() {
     let output = Command::new(env!("CARGO_BIN_EXE_memcached-operator")).arg("fly").output().unwrap();
     assert_eq!(output.status.code(), Some(2));

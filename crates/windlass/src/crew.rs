@@ -1,0 +1,100 @@
+//! Several operators as one program.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use serde_json::Value;
+use windlass_runtime::webhook::Registration;
+use windlass_runtime::{Handle, Manager, Namespaces};
+
+use crate::app::Program;
+use crate::manifests::{self, ManifestOptions};
+use crate::{command, rbac};
+
+/// Makes one program of several operators: add each by [`Crew::with`], then call [`Crew::main`].
+///
+/// They share the process, its caches and its connections, the name, the account and the lease; each has a queue and
+/// workers of its own.
+pub fn program(name: impl Into<String>) -> Crew {
+    Crew { name: name.into(), members: Vec::new() }
+}
+
+/// Several operators in one program.
+#[must_use = "call .main()"]
+pub struct Crew {
+    name: String,
+    members: Vec<Box<dyn Program>>,
+}
+
+impl Crew {
+    /// Adds an operator. Its own name no longer counts: field manager, Deployment and account are those of the program.
+    ///
+    /// # Panics
+    /// If its kind, or one of its webhooks, is in the program already.
+    pub fn with(mut self, operator: impl Program + 'static) -> Self {
+        let kinds =
+            |program: &dyn Program| -> Vec<String> { program.crds().iter().map(ResourceExt::name_any).collect() };
+        let hooks = |program: &dyn Program| -> Vec<String> {
+            program.registration(Vec::new()).hooks.iter().map(windlass_core::admission::Hook::path).collect()
+        };
+        let known = [kinds(&self), hooks(&self)].concat();
+        let twice = [kinds(&operator), hooks(&operator)].concat().into_iter().find(|it| known.contains(it));
+        assert!(twice.is_none(), "{} is in the program twice", twice.unwrap_or_default());
+        self.members.push(Box::new(operator));
+        self
+    }
+
+    /// The `main` of the program.
+    pub fn main(self) -> ExitCode {
+        self.run_blocking(std::env::args_os().collect())
+    }
+}
+
+impl Program for Crew {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn crds(&self) -> Vec<CustomResourceDefinition> {
+        manifests::definitions(self)
+    }
+
+    fn registration(&self, namespaces: Vec<String>) -> Registration {
+        let mut all =
+            Registration { name: self.name.clone(), hooks: Vec::new(), chains: Vec::new(), namespaces: Vec::new() };
+        for member in &self.members {
+            let of = member.registration(namespaces.clone());
+            all.hooks.extend(of.hooks);
+            all.chains.extend(of.chains);
+            // A member without namespaces leaves them out; hooks of such kinds are not narrowed in any case.
+            if all.namespaces.is_empty() {
+                all.namespaces = of.namespaces;
+            }
+        }
+        all
+    }
+
+    fn rules(&self) -> Vec<PolicyRule> {
+        rbac::merge(self.members.iter().flat_map(|member| member.rules()).collect())
+    }
+
+    fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::all(self, options)
+    }
+
+    fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces) {
+        if self.members.is_empty() {
+            tracing::warn!("There is no operator in this program yet: `windlass create api` adds one");
+        }
+        for member in &self.members {
+            member.install_in(manager, cluster, namespaces.clone());
+        }
+    }
+
+    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {
+        command::run(self, args)
+    }
+}
