@@ -76,9 +76,11 @@ async fn a_run_is_told_with_what_woke_it_what_it_saw_decided_and_did() {
 
     // Drift wakes its owner, and what is put right is told by its path.
     fixture.cluster.patch::<ConfigMap>("n", json!({"data": {"text": "drifted"}})).await;
-    let second =
-        fixture.run("n", "a run because of drift", |run| is_woken_by(run, "ConfigMap") && !run.calls.is_empty()).await;
-    assert_eq!(second.calls[0].fields, ["data.text"]);
+    let is_repair = |run: &Run| run.calls.iter().any(|call| call.resource == "configmaps" && call.code == Some(200));
+    let second = fixture.run("n", "a run because of drift", is_repair).await;
+    assert!(is_woken_by(&second, "ConfigMap"), "{second:?}");
+    let repair = second.calls.iter().find(|call| call.resource == "configmaps").unwrap();
+    assert_eq!(repair.fields, ["data.text"], "{second:?}");
     assert_ne!(first.reconcile_id, second.reconcile_id);
 
     // The same over HTTP, without a word of what is in the objects.
