@@ -1,11 +1,15 @@
 //! What holds of timers and daemons.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use super::stage::{Stage, Vault, build, cluster, plays, ready, remembered, run, says};
-use crate::notes::eventually;
+use crate::notes::{Running, eventually};
+use windlass::Program;
 use windlass::kube::api::DeleteParams;
 use windlass::prelude::*;
+use windlass::runtime::{LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
+use windlass_testkit::TestCluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timer_runs_when_its_time_has_come_also_after_a_restart() {
@@ -80,4 +84,57 @@ async fn a_process_that_stops_lets_its_daemons_end_and_the_next_one_begins_them(
     stage.until("guard #1").await;
     second.end().await;
     assert_eq!(stage.diary().len(), 4);
+}
+
+/// Who guards which vault at present, and how often two did.
+#[derive(Default)]
+struct Watch {
+    guards: BTreeMap<String, &'static str>,
+    clashes: Vec<String>,
+}
+
+fn shared(cluster: &TestCluster, replica: &'static str, watch: &Arc<Mutex<Watch>>) -> Running {
+    let watch = watch.clone();
+    let app = windlass::handlers::<Vault>("vault-operator").daemon("guard", move |vault, cx: HandlerContext<Vault>| {
+        let (watch, name) = (watch.clone(), vault.name_any());
+        async move {
+            if let Some(other) = watch.lock().unwrap().guards.insert(name.clone(), replica) {
+                watch.lock().unwrap().clashes.push(format!("{name}: {other} and {replica}"));
+            }
+            cx.stop().cancelled().await;
+            watch.lock().unwrap().guards.remove(&name);
+            Ok(())
+        }
+    });
+    let lease = LeaderConfig {
+        identity: replica.into(),
+        lease: Duration::from_secs(4),
+        renew: Duration::from_secs(3),
+        retry: Duration::from_millis(100),
+        ..LeaderConfig::new("default", "vaults")
+    };
+    let config = ManagerConfig { shards: Some(ShardConfig { count: 4, lease }), ..ManagerConfig::new(app.name()) };
+    let mut manager = Manager::new(cluster.client(), config);
+    app.install(&mut manager, Namespaces::all());
+    Running::start(manager)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_goes_with_the_shard_of_its_resource_and_never_runs_twice() {
+    const VAULTS: usize = 12;
+    let (cluster, watch) = (cluster().await, Arc::new(Mutex::new(Watch::default())));
+    for index in 0..VAULTS {
+        build(&cluster, &format!("v-{index}"), 1).await;
+    }
+    let by = |replica: &str| watch.lock().unwrap().guards.values().filter(|guard| **guard == replica).count();
+    let first = shared(&cluster, "first", &watch);
+    eventually("the first guards all", || by("first") == VAULTS).await;
+    let second = shared(&cluster, "second", &watch);
+    eventually("the second has its share", || by("second") > 0 && by("first") + by("second") == VAULTS).await;
+    assert!(by("first") > 0);
+    first.end().await;
+    eventually("the second guards all", || by("second") == VAULTS).await;
+    assert!(watch.lock().unwrap().clashes.is_empty(), "{:?}", watch.lock().unwrap().clashes);
+    second.end().await;
+    assert!(watch.lock().unwrap().guards.is_empty());
 }
