@@ -84,6 +84,7 @@ struct Rule {
 pub fn alerts(scope: &Scope) -> AlertRules {
     let (loops, process) = (format!(r#"controller=~"{}""#, scope.controllers()), format!(r#"job=~"{}""#, scope.job));
     let mut rules = of_the_loop(&loops);
+    rules.extend(of_the_queue(&loops));
     rules.extend(of_the_process(&process, &scope.operator));
     if scope.has_webhooks {
         rules.push(of_webhooks(&process));
@@ -141,6 +142,12 @@ fn of_the_loop(loops: &str) -> Vec<Rule> {
             summary: "a run was ended at its deadline",
             advice: "Something that the operator waits for does not answer. The resource has a condition with the reason ReconcileTimedOut.",
         },
+    ]
+}
+
+fn of_the_queue(loops: &str) -> Vec<Rule> {
+    let by = "sum by (controller, namespace)";
+    vec![
         Rule {
             name: "OperatorRunStuck",
             expr: format!(
