@@ -1,7 +1,6 @@
 //! An operator on `kube::runtime::Controller` moves to the runtime step by step, and its users notice nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::duplicate_mod, reason = "the files of an example are tested as they are")]
 
 #[path = "../examples/from-kube/before.rs"]
 mod before;

@@ -27,6 +27,9 @@ ours prints its definition, permissions and manifests, is kept by nobody and cou
 the toolkit, of Kubernetes' types, and of markers or attributes that the written code mentions; in Python objects are\n\
 dictionaries, whose keys are not counted. Ours has a webhook more than the others, which is counted, too.\n";
 
+/// A line of the first table: what it is about, and its value of an implementation.
+type Figure = (&'static str, fn(&Project) -> String);
+
 /// Both tables.
 pub(super) fn tables(rows: &[Row]) -> String {
     format!("{}\n{}", sizes(rows), behaviours(rows))
@@ -52,7 +55,7 @@ pub(super) fn page(rows: &[Row]) -> String {
 }
 
 fn sizes(rows: &[Row]) -> String {
-    let table: [(&str, fn(&Project) -> String); 11] = [
+    let table: [Figure; 11] = [
         ("release", |project| project.release.clone()),
         ("lines written", |project| project.written.lines.to_string()),
         ("files written", |project| project.written.files.to_string()),
