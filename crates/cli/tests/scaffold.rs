@@ -1,6 +1,8 @@
 //! What `init` and `create api` make, compared with what was agreed (`UPDATE_SNAPSHOTS=1` agrees anew), and what they say
 //! to those who ask for what cannot be.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod support;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! The tutorial of the book, done step by step: its commands, its edits, and what it says that they print.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod page;
 mod support;
 

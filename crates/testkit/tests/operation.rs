@@ -1,7 +1,6 @@
 //! Operators at work on a test cluster: one, and several in one program.
 
 #![expect(missing_docs, reason = "the kinds are those of a test")]
-#![expect(clippy::unwrap_used, reason = "what does not hold fails the test")]
 
 use kube::api::PostParams;
 use windlass::prelude::*;
@@ -61,9 +60,17 @@ async fn several_operators_are_one_program() {
 
     // Each kind has its operator, and the webhook of one judges its own kind.
     let refusal = cluster.api().create(&PostParams::default(), &Note::new("n", NoteSpec { text: String::new() })).await;
-    assert!(refusal.unwrap_err().to_string().contains("write something"));
-    cluster.api().create(&PostParams::default(), &Note::new("n", NoteSpec { text: "x".into() })).await.unwrap();
-    cluster.api().create(&PostParams::default(), &Number::new("n", NumberSpec { value: 7 })).await.unwrap();
+    assert!(refusal.expect_err("it is empty").to_string().contains("write something"));
+    cluster
+        .api()
+        .create(&PostParams::default(), &Note::new("n", NoteSpec { text: "x".into() }))
+        .await
+        .expect("it is accepted");
+    cluster
+        .api()
+        .create(&PostParams::default(), &Number::new("n", NumberSpec { value: 7 }))
+        .await
+        .expect("it is accepted");
     let kept = cluster.until("n", |_: &ConfigMap| true).await;
     cluster.until("n", |_: &Secret| true).await;
     assert_eq!(kept.managed_fields()[0].manager.as_deref(), Some("desk"), "the program's name is that of all");
@@ -71,8 +78,12 @@ async fn several_operators_are_one_program() {
     operation.stop().await;
 
     // Stopped, it does nothing any more.
-    cluster.api().create(&PostParams::default(), &Number::new("m", NumberSpec { value: 8 })).await.unwrap();
-    assert!(cluster.api::<Secret>().get_opt("m").await.unwrap().is_none());
+    cluster
+        .api()
+        .create(&PostParams::default(), &Number::new("m", NumberSpec { value: 8 }))
+        .await
+        .expect("it is accepted");
+    assert!(cluster.api::<Secret>().get_opt("m").await.expect("it can be asked for").is_none());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `windlass init`: a new project of operators.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use clap::Args;
 
@@ -69,7 +69,7 @@ fn workspace_above(root: &Path) -> Option<PathBuf> {
 
 /// The lock came with more packages than the project needs: Cargo removes them. Without Cargo the first build does.
 fn settle_lock(root: &Path) {
-    let mut command = Command::new(cargo());
+    let mut command = cargo();
     command.args(["update", "--workspace", "--offline", "--quiet"]).current_dir(root);
     let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

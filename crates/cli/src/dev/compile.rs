@@ -24,7 +24,7 @@ pub(crate) struct Compile {
 impl Compile {
     /// Starts a build; what comes of it is an event.
     pub(crate) fn start(project: &Project, events: mpsc::Sender<Event>) -> Self {
-        let mut command = Command::new(cargo());
+        let mut command = Command::from(cargo());
         // `--examples`, also where there are none, makes Cargo choose the features of dependencies as for tests: else
         // `cargo test` and this would each build most of them for itself.
         command.args(["build", "--color", "never", "--examples", "--bin", &project.name]).current_dir(&project.root);

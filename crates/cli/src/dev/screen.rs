@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use super::board::Line;
+use super::board::{Line, Span};
 use crate::view::paint::paint;
 
 /// The other screen, without a cursor; and back.
@@ -66,7 +66,7 @@ impl Drop for Screen {
     }
 }
 
-fn paint_line(line: &Line) -> String {
+fn paint_line(line: &[Span]) -> String {
     line.iter().map(|(colour, text)| colour.map_or_else(|| text.clone(), |colour| paint(colour, text))).collect()
 }
 

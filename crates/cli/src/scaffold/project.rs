@@ -1,6 +1,5 @@
 //! The project that a command is called in, as Cargo knows it.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -27,7 +26,7 @@ impl Project {
         if !folder.ancestors().any(|above| above.join("Cargo.toml").is_file()) {
             return Err(no_project(folder));
         }
-        let output = cargo_output(Command::new(cargo()).current_dir(folder).args([
+        let output = cargo_output(cargo().current_dir(folder).args([
             "metadata",
             "--no-deps",
             "--offline",
@@ -67,9 +66,21 @@ impl Project {
     }
 }
 
-/// The program `cargo`; the one that runs this, if one does.
-pub(crate) fn cargo() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// Cargo as it is called from a shell; the one that runs this program, if one does. What that one told this program of
+/// its own package would make build scripts believe that everything has changed.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_a_package(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Whether a variable is one that Cargo sets for the programs of a package.
+fn is_of_a_package(name: &str) -> bool {
+    const NAMES: [&str; 3] = ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
+    const BEGINNINGS: [&str; 4] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CFG_"];
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Why Cargo does not start.

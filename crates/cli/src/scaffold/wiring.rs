@@ -30,7 +30,7 @@ impl ByHand {
 pub(crate) fn wire(text: &str, module: &str) -> Result<String, ByHand> {
     let by_hand = || ByHand { module: module.to_owned() };
     let chain = Chain::find(text).ok_or_else(by_hand)?;
-    let place = module_place(text, module).ok_or_else(by_hand)?;
+    let place = module_place(text, module);
     if place.offset > chain.start {
         return Err(by_hand());
     }
@@ -50,7 +50,7 @@ struct Place {
 }
 
 /// Among the modules, in their order; after the words about the file, if there is no module yet.
-fn module_place(text: &str, module: &str) -> Option<Place> {
+fn module_place(text: &str, module: &str) -> Place {
     let (mut offset, mut after_modules, mut after_words) = (0, None, None);
     for line in text.split_inclusive('\n') {
         let declared = line
@@ -59,7 +59,7 @@ fn module_place(text: &str, module: &str) -> Option<Place> {
             .and_then(|line| line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod ")).map(str::trim));
         if let Some(declared) = declared {
             if declared > module && after_modules.is_none() {
-                return Some(Place { offset, before: "", after: "" });
+                return Place { offset, before: "", after: "" };
             }
             if declared > module {
                 break;
@@ -72,9 +72,9 @@ fn module_place(text: &str, module: &str) -> Option<Place> {
         offset += line.len();
     }
     match (after_modules, after_words) {
-        (Some(offset), _) => Some(Place { offset, before: "", after: "" }),
-        (None, Some(offset)) => Some(Place { offset, before: "\n", after: "" }),
-        (None, None) => Some(Place { offset: 0, before: "", after: "\n" }),
+        (Some(offset), _) => Place { offset, before: "", after: "" },
+        (None, Some(offset)) => Place { offset, before: "\n", after: "" },
+        (None, None) => Place { offset: 0, before: "", after: "\n" },
     }
 }
 
@@ -157,9 +157,9 @@ fn blank(text: &str) -> String {
             (Inside::Block, '*', Some('/')) => Inside::Code,
             (inside, ..) => inside,
         };
-        let is_code = was == Inside::Code && inside == Inside::Code || letter == '\n';
+        let is_code = (was == Inside::Code && inside == Inside::Code) || letter == '\n';
         out.push_str(&if is_code { letter.to_string() } else { " ".repeat(letter.len_utf8()) });
-        let is_pair = was == Inside::Block && inside == Inside::Code || was == Inside::Quotes && letter == '\\';
+        let is_pair = (was == Inside::Block && inside == Inside::Code) || (was == Inside::Quotes && letter == '\\');
         if let Some(second) = is_pair.then(|| letters.next()).flatten() {
             out.push_str(&" ".repeat(second.len_utf8()));
         }
