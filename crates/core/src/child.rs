@@ -50,4 +50,10 @@ impl Child {
         object["kind"] = resource.kind.clone().into();
         Ok(Self { resource, namespace, name, object })
     }
+
+    /// Whether both are wishes for one object. A kind is the same in all its versions.
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        let id = |child: &Self| (child.resource.group.clone(), child.resource.kind.clone(), child.name.clone());
+        id(self) == id(other) && self.namespace == other.namespace
+    }
 }

@@ -40,7 +40,8 @@ async fn mounted() {
     on_cluster(async |client, directory| {
         let store = add(directory).await;
         let pods: Api<Pod> = Api::default_namespaced(client.clone());
-        let script = "cat /all/top /part/inner; (touch /all/new || touch /part/new) 2> /dev/null || echo kept; exec sleep 1000";
+        let script =
+            "cat /all/top /part/inner; (touch /all/new || touch /part/new) 2> /dev/null || echo kept; exec sleep 1000";
         let mounts = json!([{"name": "i", "mountPath": "/all"}, {"name": "i", "mountPath": "/part", "subPath": "sub"}]);
         create(&pods, with_image(shell("p", script), mounts, "IfNotPresent")).await;
         until(&pods, "p", |status| status.ready).await;
