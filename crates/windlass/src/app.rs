@@ -157,6 +157,13 @@ impl<O: Operator> App<O> {
         self
     }
 
+    /// The parts of a resource have an order (see [`Part`](windlass_core::Part)): resources get a finalizer, so that parts go
+    /// in the reverse of it.
+    pub fn ordered(mut self) -> Self {
+        self.declaration = self.declaration.ordered();
+        self
+    }
+
     /// The kind has several versions: clients may use each, and the operator's is one of them.
     ///
     /// # Panics
@@ -250,7 +257,13 @@ impl<O: Operator> Program for App<O> {
     }
 
     fn rules(&self) -> Vec<PolicyRule> {
-        rbac::rules(&self.declaration, &self.chain, &self.rules)
+        let needs = rbac::Needs {
+            own: self.declaration.resource(),
+            patches: self.declaration.has_finalizers() || self.chain.converts(),
+            reports: true,
+            declared: self.declaration.declared(),
+        };
+        rbac::rules(&needs, &self.rules)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {

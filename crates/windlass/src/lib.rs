@@ -35,14 +35,16 @@ mod permissions;
 pub mod plan;
 pub mod prelude;
 mod rbac;
+mod reconciler;
 
 pub use app::{App, Program, operator};
 pub use manifests::ManifestOptions;
+pub use reconciler::{ReconcileApp, controller, reconcile};
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
     Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
-    Outcome, Pods, Rule, Scale, Severity, Statement, Status, Truth, Versions, View, World, condition, definition,
-    names,
+    OrderError, Outcome, Part, Piece, Pods, Readiness, Rule, Scale, Severity, Statement, Status, Truth, Versions, View,
+    World, condition, definition, names,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
@@ -53,6 +55,8 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 /// The examples of the book.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../docs/parts.md")]
+    mod parts {}
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
     #[doc = include_str!("../../../docs/runtime.md")]

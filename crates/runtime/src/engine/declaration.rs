@@ -1,6 +1,6 @@
 //! What an operator declares: the kinds it owns and reads. Watches, caches and permissions follow from it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
@@ -16,6 +16,7 @@ use windlass_core::{Operator, World};
 
 use super::kinds::{Family, Nursery};
 use super::memory::Memory;
+use super::switch::Counter;
 use super::{Cleanup, CleanupFn, Engine, call_cleanup};
 use crate::cache::Change;
 use crate::controller::{ByObject, Controller};
@@ -47,12 +48,20 @@ pub struct Declared {
     pub usage: Use,
 }
 
+impl Declared {
+    /// The use of a kind that is known at compile time.
+    pub fn of<K: Object<DynamicType = ()>>(usage: Use) -> Self {
+        Self { resource: ApiResource::erase::<K>(&()), namespaced: !is_cluster_scoped::<K>(), usage }
+    }
+}
+
 /// An operator, its kinds and its options.
 pub struct Declaration<O: Operator> {
     operator: Arc<O>,
     kinds: Vec<Kind<O>>,
     pods: bool,
     cleanup: Option<CleanupFn<O>>,
+    ordered: bool,
     workers: Option<usize>,
     resync: Option<Duration>,
     sources: Vec<SourceOf<O>>,
@@ -89,6 +98,7 @@ impl<O: Operator> Declaration<O> {
             kinds: Vec::new(),
             pods: false,
             cleanup: None,
+            ordered: false,
             workers: None,
             resync: None,
             sources: Vec::new(),
@@ -99,7 +109,7 @@ impl<O: Operator> Declaration<O> {
     #[must_use]
     pub fn owns<K: Object<DynamicType = ()> + Serialize>(mut self) -> Self {
         self.kinds.push(Kind {
-            declared: declared::<K>(Use::Owns),
+            declared: Declared::of::<K>(Use::Owns),
             watch: Box::new(|wiring| {
                 let informer = wiring.watch_family::<K>();
                 wiring.nursery.add(Arc::new(informer));
@@ -127,7 +137,7 @@ impl<O: Operator> Declaration<O> {
             let map = map.clone();
             wiring.routes.push(Box::new(move |controller, _| controller.on(&informer, map)));
         };
-        self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
+        self.kinds.push(Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(watch) });
         self
     }
 
@@ -154,7 +164,7 @@ impl<O: Operator> Declaration<O> {
                 })
             }));
         };
-        self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
+        self.kinds.push(Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(watch) });
         self
     }
 
@@ -172,6 +182,13 @@ impl<O: Operator> Declaration<O> {
         O: Cleanup,
     {
         self.cleanup = Some(call_cleanup::<O>);
+        self
+    }
+
+    /// The parts of a resource have an order: see [`Part`](windlass_core::Part).
+    #[must_use]
+    pub fn ordered(mut self) -> Self {
+        self.ordered = true;
         self
     }
 
@@ -246,8 +263,8 @@ impl<O: Operator> Declaration<O> {
     }
 
     /// Whether resources carry a finalizer.
-    pub fn has_cleanup(&self) -> bool {
-        self.cleanup.is_some()
+    pub fn has_finalizers(&self) -> bool {
+        self.cleanup.is_some() || self.ordered
     }
 
     /// Puts the operator to work in a cluster of `manager`.
@@ -268,11 +285,11 @@ impl<O: Operator> Declaration<O> {
         let engine = Engine {
             operator: self.operator.clone(),
             cleanup: self.cleanup,
+            ordered: self.ordered,
             world: world.strict(),
             nursery,
             memory: Memory::default(),
-            name: cluster.name_of(&self.resource().kind.to_lowercase()),
-            paused: Mutex::default(),
+            counter: Counter::new(cluster.name_of(&self.resource().kind.to_lowercase())),
         };
         let mut controller = Controller::in_cluster(cluster, watch, engine).lenient();
         for route in routes {
@@ -334,9 +351,5 @@ impl<O: Operator> Wiring<'_, O> {
 }
 
 fn reads<O: Operator, K: Object<DynamicType = ()>>() -> Kind<O> {
-    Kind { declared: declared::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
-}
-
-fn declared<K: Object<DynamicType = ()>>(usage: Use) -> Declared {
-    Declared { resource: ApiResource::erase::<K>(&()), namespaced: !is_cluster_scoped::<K>(), usage }
+    Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
 }

@@ -1,6 +1,13 @@
 //! The switches that every resource has: annotations by which people steer its operator.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use windlass_core::{CustomResource, Statement, condition, names};
+
+use crate::key::ObjectKey;
+use crate::metrics::Metrics;
 
 /// What the annotations of a resource ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,9 +27,12 @@ const SERVED: &str = "as asked by the value ";
 
 impl Switches {
     pub(crate) fn of<R: CustomResource>(resource: &R) -> Self {
-        let annotations = resource.meta().annotations.as_ref();
-        let value = |name: &str| annotations.and_then(|annotations| annotations.get(name)).cloned();
-        let conditions = resource.status().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        Self::read(resource.meta(), resource.status().map(|status| status.conditions.as_slice()).unwrap_or_default())
+    }
+
+    /// What the annotations ask for, and the conditions do not say was served.
+    pub(crate) fn read(meta: &ObjectMeta, conditions: &[Condition]) -> Self {
+        let value = |name: &str| meta.annotations.as_ref().and_then(|annotations| annotations.get(name)).cloned();
         let served = |type_: &str| {
             let message = &condition::find(conditions, type_)?.message;
             message.strip_prefix(SERVED).map(str::to_owned)
@@ -45,5 +55,53 @@ impl Switches {
         let restart = self.restarted_at.as_ref().filter(|_| self.restart);
         let restart = restart.map(|value| served(names::condition::RESTARTED, "Restarted", value));
         force.into_iter().chain(restart).collect()
+    }
+}
+
+/// What is said of a paused resource.
+pub(crate) fn paused_statement() -> Statement {
+    let message = format!("nothing is touched while the annotation {} is true", names::PAUSED);
+    Statement::new(names::condition::PAUSED, true, "Paused", message)
+}
+
+/// The metrics of the switches of one controller.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// The controller's name.
+    name: String,
+    paused: Mutex<HashSet<ObjectKey>>,
+}
+
+impl Counter {
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, paused: Mutex::default() }
+    }
+
+    /// Takes in whether `key` is paused; tells whether that is new.
+    pub(crate) fn pause(&self, key: &ObjectKey, paused: bool, metrics: &Metrics) -> bool {
+        let mut all = self.lock();
+        let changed = if paused { all.insert(key.clone()) } else { all.remove(key) };
+        if changed {
+            metrics.paused(&self.name, all.len());
+        }
+        changed
+    }
+
+    /// Counts what was served.
+    pub(crate) fn serve(&self, switches: &Switches, metrics: &Metrics) {
+        if switches.force.is_some() {
+            metrics.switched(&self.name, "force");
+        }
+        if switches.restart {
+            metrics.switched(&self.name, "restart");
+        }
+    }
+
+    pub(crate) fn gone(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
+        self.paused.lock().expect("no code that can panic runs under this lock")
     }
 }
