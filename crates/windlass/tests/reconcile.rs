@@ -12,7 +12,7 @@ use windlass::prelude::*;
 use windlass::runtime::{Manager, ManagerConfig, Metrics, Namespaces};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
-use windlass_testkit::{Kind, TestCluster};
+use windlass_testkit::{Kind, PATIENCE, TestCluster};
 
 /// A program that runs.
 #[derive(Resource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -92,8 +92,18 @@ async fn start(program: &dyn Program) -> (TestCluster, Metrics) {
     (cluster, metrics)
 }
 
-fn metric(metrics: &Metrics, series: &str) -> Option<String> {
-    metrics.render().lines().find_map(|line| line.strip_prefix(series)).map(|value| value.trim().to_owned())
+/// Waits until a metric has this value: nothing tells of it.
+async fn counts(metrics: &Metrics, series: &str, value: &str) {
+    let is_so = || {
+        let text = metrics.render();
+        text.lines().find_map(|line| line.strip_prefix(series)).is_some_and(|it| it.trim() == value)
+    };
+    let poll = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, poll).await.is_ok(), "{series} is not {value}");
 }
 
 async fn annotate<K: Kind>(cluster: &TestCluster, name: &str, key: &str, value: Value) {
@@ -129,7 +139,7 @@ async fn resources_of_a_reconcile_are_paused_forced_and_restarted() {
 
     annotate::<Server>(&cluster, "s", names::PAUSED, "true".into()).await;
     says(&cluster, "Paused", "Paused", "nothing is touched").await;
-    assert_eq!(metric(&metrics, r#"operator_paused_resources{controller="server"}"#).as_deref(), Some("1"));
+    counts(&metrics, r#"operator_paused_resources{controller="server"}"#, "1").await;
     let runs = count.runs.load(Ordering::SeqCst);
     cluster.patch::<Server>("s", json!({"spec": {"text": "two"}})).await;
     let seen = cluster.api::<Server>().get("s").await.unwrap().metadata.generation;
@@ -142,25 +152,19 @@ async fn resources_of_a_reconcile_are_paused_forced_and_restarted() {
     annotate::<Server>(&cluster, "s", names::PAUSED, Value::Null).await;
     says(&cluster, "Paused", "Resumed", "").await;
     cluster.until("s", |deployment: &Deployment| text(deployment) == "two").await;
-    assert_eq!(metric(&metrics, r#"operator_paused_resources{controller="server"}"#).as_deref(), Some("0"));
+    counts(&metrics, r#"operator_paused_resources{controller="server"}"#, "0").await;
 
     for (value, total) in [("a", 1), ("b", 2)] {
         annotate::<Server>(&cluster, "s", names::FORCE, value.into()).await;
         says(&cluster, "Forced", "Forced", &format!("as asked by the value {value}")).await;
         assert_eq!(count.forced.load(Ordering::SeqCst), total, "once for each value");
     }
-    assert_eq!(
-        metric(&metrics, r#"operator_switches_total{controller="server",switch="force"}"#).as_deref(),
-        Some("2")
-    );
+    counts(&metrics, r#"operator_switches_total{controller="server",switch="force"}"#, "2").await;
 
     annotate::<Server>(&cluster, "s", names::RESTARTED_AT, "today".into()).await;
     says(&cluster, "Restarted", "Restarted", "today").await;
     cluster.until("s", |deployment: &Deployment| restarted_at(deployment).as_deref() == Some("today")).await;
-    assert_eq!(
-        metric(&metrics, r#"operator_switches_total{controller="server",switch="restart"}"#).as_deref(),
-        Some("1")
-    );
+    counts(&metrics, r#"operator_switches_total{controller="server",switch="restart"}"#, "1").await;
     says(&cluster, "Forced", "Forced", "b").await;
 }
 
@@ -174,7 +178,7 @@ async fn objects_without_a_status_are_too_and_events_tell_of_it() {
     cluster.until("m", |deployment: &Deployment| text(deployment) == "one").await;
     annotate::<ConfigMap>(&cluster, "m", names::PAUSED, "true".into()).await;
     cluster.until_event("m", "Paused").await;
-    assert_eq!(metric(&metrics, r#"operator_paused_resources{controller="configmap"}"#).as_deref(), Some("1"));
+    counts(&metrics, r#"operator_paused_resources{controller="configmap"}"#, "1").await;
     annotate::<ConfigMap>(&cluster, "m", names::PAUSED, Value::Null).await;
     cluster.until_event("m", "Resumed").await;
     annotate::<ConfigMap>(&cluster, "m", names::FORCE, "now".into()).await;
