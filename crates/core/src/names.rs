@@ -16,6 +16,12 @@ pub const FORCE: &str = "windlass.dev/reconcile";
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// The finalizer that gives an operator the time to clean up.
 pub const FINALIZER: &str = "windlass.dev/finalizer";
+/// The finalizer that gives an operator the time to remove the parts of a resource in order.
+pub const ORDER_FINALIZER: &str = "windlass.dev/ordered-deletion";
+/// The annotation of an object that says which part of its resource it is.
+pub const PART: &str = "windlass.dev/part";
+/// The annotation of a part that names those that it needs, with commas between them: it goes before they do.
+pub const AFTER: &str = "windlass.dev/after";
 
 /// What the names of annotations begin with in which operators remember how far their handlers are.
 const PROGRESS: &str = "handlers.windlass.dev/";
@@ -51,6 +57,6 @@ pub mod condition {
     pub const RESTARTED: &str = "Restarted";
     /// The operator was told to keep its hands off.
     pub const PAUSED: &str = "Paused";
-    /// The cleanup before the deletion does not succeed.
+    /// The deletion does not come to its end; the message names what hinders it.
     pub const DELETION_BLOCKED: &str = "DeletionBlocked";
 }

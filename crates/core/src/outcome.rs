@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use kube::Resource;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::child::Child;
 use crate::condition::Statement;
 use crate::event::Event;
 use crate::names::condition;
+use crate::order::{self, OrderError};
+use crate::part::{Part, Piece};
 
 /// The answer of [`Operator::desired`](crate::Operator::desired).
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ pub enum Outcome<S> {
 pub struct Desired<S> {
     /// The wanted objects.
     pub children: Vec<Child>,
+    /// The wanted objects that have a place in an order.
+    pub parts: Vec<Piece>,
     /// What to report; as before if it is not said.
     pub status: Option<S>,
     /// When to look again even if nothing changes.
@@ -61,6 +66,7 @@ impl<S> Default for Desired<S> {
     fn default() -> Self {
         Self {
             children: Vec::new(),
+            parts: Vec::new(),
             status: None,
             recheck: None,
             events: Vec::new(),
@@ -92,6 +98,37 @@ impl<S> Desired<S> {
     #[must_use]
     pub fn child_if<K: Resource<DynamicType = ()> + Serialize>(self, wanted: bool, make: impl FnOnce() -> K) -> Self {
         if wanted { self.child(make()) } else { self }
+    }
+
+    /// Wants `part` at its place: made and changed when the parts that it is after are ready, and gone before they go.
+    /// The resource is ready when all its parts are.
+    #[must_use]
+    pub fn part<K>(mut self, part: Part<K>) -> Self
+    where
+        K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + 'static,
+    {
+        match part.piece() {
+            Ok(piece) => self.parts.push(piece),
+            Err(flaw) => self.flaw = self.flaw.or_else(|| Some(flaw.to_string())),
+        }
+        self
+    }
+
+    /// Wants the part that `make` makes, if `wanted`.
+    #[must_use]
+    pub fn part_if<K>(self, wanted: bool, make: impl FnOnce() -> Part<K>) -> Self
+    where
+        K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + 'static,
+    {
+        if wanted { self.part(make()) } else { self }
+    }
+
+    /// The names of the parts in waves, each of which is made when those before it are ready: for tests.
+    ///
+    /// # Errors
+    /// When there is no order: a name that no part has, two parts of one name, parts that wait for each other.
+    pub fn order(&self) -> Result<Vec<Vec<String>>, OrderError> {
+        order::waves(&self.parts)
     }
 
     /// Reports `status`.
@@ -134,9 +171,9 @@ impl<S> Desired<S> {
         if ready { self.settled() } else { self.waiting("InProgress") }
     }
 
-    /// All is as declared.
+    /// All is as declared, as soon as all parts are ready.
     pub fn settled(self) -> Outcome<S> {
-        match self.flaw {
+        match self.flaw() {
             Some(message) => Outcome::Invalid { message },
             None => Outcome::Settled(self),
         }
@@ -144,11 +181,25 @@ impl<S> Desired<S> {
 
     /// On the way.
     pub fn waiting(mut self, reason: impl Into<String>) -> Outcome<S> {
-        if let Some(message) = self.flaw {
+        if let Some(message) = self.flaw() {
             return Outcome::Invalid { message };
         }
         let message = self.progress.take().unwrap_or_else(|| "waiting for the children to become ready".into());
         Outcome::Waiting { desired: Some(self), reason: reason.into(), message }
+    }
+
+    /// What makes this intent unusable.
+    fn flaw(&self) -> Option<String> {
+        let disorder = || self.order().err().map(|error| error.to_string());
+        let both = || {
+            let mut pairs = self.parts.iter().flat_map(|part| self.children.iter().map(move |child| (part, child)));
+            let (part, child) = pairs.find(|(part, child)| part.child.is_same_object(child))?;
+            Some(format!(
+                "{} {} is a child and the part {}: drop one of them",
+                child.resource.kind, child.name, part.name
+            ))
+        };
+        self.flaw.clone().or_else(disorder).or_else(both)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -221,6 +222,8 @@ pub struct Context<K: Object> {
     pub(crate) informer: Informer<K>,
     pub(crate) attempt: Attempt,
     pub(crate) wishes: Wishes,
+    /// Whether a person asked for this run.
+    pub(crate) forced: AtomicBool,
 }
 
 impl<K: Object> Context<K> {
@@ -258,6 +261,16 @@ impl<K: Object> Context<K> {
     /// The operator's name, which is also its field manager.
     pub fn name(&self) -> &str {
         &self.handle.name
+    }
+
+    /// Whether a person asked by the annotation `windlass.dev/reconcile` that all be done anew in this run, also what seems
+    /// to be as wanted. Only programs have the switches, see [`Switched`](crate::Switched).
+    pub fn is_forced(&self) -> bool {
+        self.forced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn force(&self, forced: bool) {
+        self.forced.store(forced, Ordering::Relaxed);
     }
 
     /// The circumstances of this run.

@@ -225,6 +225,15 @@ impl<O: Style> App<O> {
     }
 }
 
+impl<O: Operator> App<O> {
+    /// The parts of a resource have an order (see [`Part`](windlass_core::Part)): resources get a finalizer, so that parts go
+    /// in the reverse of it.
+    pub fn ordered(mut self) -> Self {
+        self.declaration = self.declaration.ordered();
+        self
+    }
+}
+
 impl<O: Cleanup> App<O> {
     /// The operator has something to do before a resource may go: resources get a finalizer.
     pub fn cleanup(mut self) -> Self {
@@ -255,7 +264,13 @@ impl<O: Style> Program for App<O> {
     }
 
     fn rules(&self) -> Vec<PolicyRule> {
-        rbac::rules(&self.declaration, &self.chain, &self.rules)
+        let needs = rbac::Needs {
+            own: self.declaration.resource(),
+            patches: self.declaration.patches_resources() || self.chain.converts(),
+            reports: true,
+            declared: self.declaration.declared(),
+        };
+        rbac::rules(&needs, &self.rules)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {

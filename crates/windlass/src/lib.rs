@@ -39,16 +39,18 @@ mod permissions;
 pub mod plan;
 pub mod prelude;
 mod rbac;
+mod reconciler;
 
 pub use app::{App, Program, operator};
 pub use crew::{Crew, program};
 pub use handlers::handlers;
 pub use manifests::ManifestOptions;
+pub use reconciler::{ReconcileApp, controller, reconcile};
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
     Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
-    Outcome, Pods, Rule, Scale, Severity, Statement, Status, Truth, Versions, View, World, condition, definition,
-    names,
+    OrderError, Outcome, Part, Piece, Pods, Readiness, Rule, Scale, Severity, Statement, Status, Truth, Versions, View,
+    World, condition, definition, names,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
@@ -66,6 +68,8 @@ mod book {
     mod handlers {}
     #[doc = include_str!("../../../docs/observability.md")]
     mod observability {}
+    #[doc = include_str!("../../../docs/parts.md")]
+    mod parts {}
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
     #[doc = include_str!("../../../docs/runtime.md")]

@@ -2,29 +2,41 @@
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::ResourceExt;
-use windlass_core::Chain;
+use kube::core::ApiResource;
 use windlass_core::admission::Task;
-use windlass_runtime::engine::{Declaration, Style, Use};
+use windlass_runtime::engine::{Declared, Use};
 use windlass_runtime::webhook::Registration;
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 
+/// What the permissions of a program follow from.
+pub(crate) struct Needs {
+    /// Its kind.
+    pub(crate) own: ApiResource,
+    /// Whether it patches resources themselves: finalizers, or what is moved to another storage version.
+    pub(crate) patches: bool,
+    /// Whether it writes the status of resources.
+    pub(crate) reports: bool,
+    /// The kinds that it uses, besides its own.
+    pub(crate) declared: Vec<Declared>,
+}
+
 /// What the operator must be allowed where its resources are.
-pub(crate) fn rules<O: Style>(declaration: &Declaration<O>, chain: &Chain, more: &[PolicyRule]) -> Vec<PolicyRule> {
-    let own = declaration.resource();
-    // Finalizers and progress are patched, and so is what is moved to another storage version.
-    let patches = declaration.patches_resources() || chain.converts();
-    let own_verbs: &[&str] = if patches { &["get", "list", "watch", "patch"] } else { &READ };
-    let mut rules = vec![
-        rule(&own.group, &own.plural, own_verbs),
-        rule(&own.group, &format!("{}/status", own.plural), &["patch"]),
+pub(crate) fn rules(needs: &Needs, more: &[PolicyRule]) -> Vec<PolicyRule> {
+    let own = &needs.own;
+    let own_verbs: &[&str] = if needs.patches { &["get", "list", "watch", "patch"] } else { &READ };
+    let mut rules = vec![rule(&own.group, &own.plural, own_verbs)];
+    if needs.reports {
+        rules.push(rule(&own.group, &format!("{}/status", own.plural), &["patch"]));
+    }
+    rules.extend([
         // Children block the deletion of their owner, which takes this permission on clusters that ask for it.
         rule(&own.group, &format!("{}/finalizers", own.plural), &["update"]),
         rule("", "events", &["create", "patch"]),
-    ];
-    for declared in declaration.declared() {
+    ]);
+    for declared in &needs.declared {
         let verbs: &[&str] = match declared.usage {
             Use::Owns => &["get", "list", "watch", "create", "patch", "delete"],
             Use::Reads => &READ,

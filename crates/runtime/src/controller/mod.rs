@@ -283,6 +283,7 @@ impl<R: Reconcile> ByObject<R> {
             informer: self.informer.clone(),
             attempt: attempt.clone(),
             wishes: self.follows.wishes(key.clone()),
+            forced: AtomicBool::default(),
         }
     }
 }

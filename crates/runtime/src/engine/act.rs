@@ -73,7 +73,7 @@ pub(crate) async fn keep(
 ) -> Result<(Child, Option<Event>), Trouble> {
     let undeclared = || Refusal::Undeclared { kind: child.resource.kind.clone() };
     let cache = nursery.of(&child.resource).ok_or_else(undeclared)?;
-    let child = owner.claim(child)?;
+    let child = owner.claim(child, None)?;
     if let Some(why) = cache.unseen(child.namespace.as_deref()) {
         return Err(Trouble::Unseen(why));
     }
@@ -101,9 +101,9 @@ pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Bef
             Ok(updated(child, differences, before))
         }
         Step::Delete(unwanted) => {
-            delete(client, unwanted).await?;
-            let what = title(&unwanted.resource, &unwanted.name);
-            Ok(Some(Event::normal("Deleted", format!("Deleted {what}: it is no longer wanted"))))
+            let is_done = delete(client, unwanted).await?;
+            let event = || Event::normal("Deleted", format!("Deleted {}: it is no longer wanted", unwanted.title()));
+            Ok(is_done.then(event))
         }
     }
 }
@@ -133,18 +133,24 @@ async fn apply(client: &Client, manager: &str, child: &Child) -> Result<(), Trou
     })
 }
 
-async fn delete(client: &Client, unwanted: &Unwanted) -> Result<(), Trouble> {
-    let precondition = Preconditions { uid: Some(unwanted.uid.clone()), resource_version: None };
-    let params = DeleteParams::background().preconditions(precondition);
+/// Deletes an object if it is still what was seen; tells whether it did.
+async fn delete(client: &Client, unwanted: &Unwanted) -> Result<bool, Trouble> {
+    let is_part = unwanted.mark.part.is_some();
+    // A part is gone when all below it is: its Pods may still use what it was after.
+    let params = if is_part { DeleteParams::foreground() } else { DeleteParams::background() };
+    // The order is that of the objects that were seen. One that has changed since may have been let go, and tells of itself.
+    let resource_version = unwanted.resource_version.clone().filter(|_| is_part);
+    let params = params.preconditions(Preconditions { uid: Some(unwanted.uid.clone()), resource_version });
     match api(client, &unwanted.resource, unwanted.namespace.as_deref()).delete(&unwanted.name, &params).await {
-        Ok(_) => Ok(()),
-        // Gone, or another object under the same name: either way there is nothing to delete any more.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        Err(source) => Err(Trouble::Api { verb: "delete", what: title(&unwanted.resource, &unwanted.name), source }),
+        Ok(_) => Ok(true),
+        // Gone, or no longer the same: either way it is not the one to delete any more.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+        Err(source) => Err(Trouble::Api { verb: "delete", what: unwanted.title(), source }),
     }
 }
 
-pub(super) fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+/// The way to the objects of a kind that is known only at run time.
+pub(crate) fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),

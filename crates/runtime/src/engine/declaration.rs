@@ -12,10 +12,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Resource;
 use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Serialize;
-use windlass_core::World;
+use windlass_core::{Operator, World};
 
 use super::kinds::{Family, Nursery};
-use super::style::{Parts, Style};
+use super::style::{Outfit, Style};
 use super::{Cleanup, CleanupFn, call_cleanup};
 use crate::cache::Change;
 use crate::controller::{ByObject, Controller};
@@ -47,12 +47,20 @@ pub struct Declared {
     pub usage: Use,
 }
 
+impl Declared {
+    /// The use of a kind that is known at compile time.
+    pub fn of<K: Object<DynamicType = ()>>(usage: Use) -> Self {
+        Self { resource: ApiResource::erase::<K>(&()), namespaced: !is_cluster_scoped::<K>(), usage }
+    }
+}
+
 /// An operator, its kinds and its options.
 pub struct Declaration<O: Style> {
     operator: Arc<O>,
     kinds: Vec<Kind<O>>,
     pods: bool,
     cleanup: Option<CleanupFn<O>>,
+    ordered: bool,
     workers: Option<usize>,
     resync: Option<Duration>,
     sources: Vec<SourceOf<O>>,
@@ -89,6 +97,7 @@ impl<O: Style> Declaration<O> {
             kinds: Vec::new(),
             pods: false,
             cleanup: None,
+            ordered: false,
             workers: None,
             resync: None,
             sources: Vec::new(),
@@ -99,7 +108,7 @@ impl<O: Style> Declaration<O> {
     #[must_use]
     pub fn owns<K: Object<DynamicType = ()> + Serialize>(mut self) -> Self {
         self.kinds.push(Kind {
-            declared: declared::<K>(Use::Owns),
+            declared: Declared::of::<K>(Use::Owns),
             watch: Box::new(|wiring| {
                 let informer = wiring.watch_family::<K>();
                 wiring.nursery.add(Arc::new(informer));
@@ -127,7 +136,7 @@ impl<O: Style> Declaration<O> {
             let map = map.clone();
             wiring.routes.push(Box::new(move |controller, _| controller.on(&informer, map)));
         };
-        self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
+        self.kinds.push(Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(watch) });
         self
     }
 
@@ -154,7 +163,7 @@ impl<O: Style> Declaration<O> {
                 })
             }));
         };
-        self.kinds.push(Kind { declared: declared::<K>(Use::Reads), watch: Box::new(watch) });
+        self.kinds.push(Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(watch) });
         self
     }
 
@@ -237,7 +246,7 @@ impl<O: Style> Declaration<O> {
 
     /// Whether the metadata of resources is written: a finalizer, or what is remembered there.
     pub fn patches_resources(&self) -> bool {
-        self.cleanup.is_some() || self.operator.patches_resources()
+        self.cleanup.is_some() || self.ordered || self.operator.patches_resources()
     }
 
     /// The operator itself, while nothing runs it yet.
@@ -264,8 +273,8 @@ impl<O: Style> Declaration<O> {
         let watch = wiring.watch::<O::Resource>();
         let Wiring { world, nursery, family, routes, .. } = wiring;
         let name = cluster.name_of(&self.resource().kind.to_lowercase());
-        let parts = Parts { world: world.strict(), nursery, name, cleanup: self.cleanup };
-        let engine = self.operator.clone().engine(parts);
+        let outfit = Outfit { world: world.strict(), nursery, name, cleanup: self.cleanup, ordered: self.ordered };
+        let engine = self.operator.clone().engine(outfit);
         let mut controller = Controller::in_cluster(cluster, watch, engine).lenient();
         for route in routes {
             controller = route(controller, &family);
@@ -304,6 +313,15 @@ impl<O: Style> Declaration<O> {
     }
 }
 
+impl<O: Operator> Declaration<O> {
+    /// The parts of a resource have an order: see [`Part`](windlass_core::Part).
+    #[must_use]
+    pub fn ordered(mut self) -> Self {
+        self.ordered = true;
+        self
+    }
+}
+
 impl<O: Cleanup> Declaration<O> {
     /// The operator has something to do before a resource may go.
     #[must_use]
@@ -338,9 +356,5 @@ impl<O: Style> Wiring<'_, O> {
 }
 
 fn reads<O: Style, K: Object<DynamicType = ()>>() -> Kind<O> {
-    Kind { declared: declared::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
-}
-
-fn declared<K: Object<DynamicType = ()>>(usage: Use) -> Declared {
-    Declared { resource: ApiResource::erase::<K>(&()), namespaced: !is_cluster_scoped::<K>(), usage }
+    Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
 }

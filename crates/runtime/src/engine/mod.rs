@@ -1,38 +1,41 @@
 //! The engine: carries out what an [`Operator`] wants.
 
-mod act;
+pub(crate) mod act;
+mod carry;
 mod declaration;
+mod deletion;
 mod difference;
 pub mod handlers;
-mod kinds;
+pub(crate) mod kinds;
 mod memory;
 mod note;
+mod parts;
 mod report;
-mod step;
+pub(crate) mod step;
 mod style;
-mod switch;
+pub(crate) mod switch;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Resource};
-use serde_json::json;
-use windlass_core::{Child, CustomResource, Desired, Event, Operator, Outcome, World, names};
+use windlass_core::{CustomResource, Event, Operator, Outcome, World};
 
 pub use declaration::{Declaration, Declared, Use};
-pub use style::{Parts, Style};
+pub use style::{Outfit, Style};
 
-use self::act::{Before, Trouble, act, keep};
+use self::act::Trouble;
+use self::deletion::{finalizers, held_by, set_finalizers};
 use self::kinds::Nursery;
 use self::memory::Memory;
 use self::note::note;
 use self::report::Pass;
-use self::step::{Owner, Step, Unwanted};
-use self::switch::{Paused, Switches};
+use self::step::Owner;
+use self::switch::{Counter, Switches};
 use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
 use crate::loops::Hot;
@@ -71,26 +74,24 @@ fn call_cleanup<'a, O: Cleanup>(
 pub struct Engine<O: Operator> {
     operator: Arc<O>,
     cleanup: Option<CleanupFn<O>>,
+    /// Whether parts have an order.
+    ordered: bool,
     world: World,
     nursery: Nursery,
     memory: Memory,
-    /// The controller's name, for metrics.
-    name: String,
-    paused: Paused,
+    counter: Counter,
 }
 
 impl<O: Operator> Reconcile for Engine<O> {
     type Resource = O::Resource;
 
     async fn reconcile(&self, resource: Arc<O::Resource>, cx: &Context<O::Resource>) -> Result<Action, Error> {
-        let meta = resource.meta();
-        let has_finalizer = meta.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER);
-        if meta.deletion_timestamp.is_some() {
+        if resource.meta().deletion_timestamp.is_some() {
             journal::decided(Turn::Deleting, "Deleting", "");
-            return if has_finalizer { self.clean_up(&resource, cx).await } else { Ok(Action::Await) };
+            return self.dismiss(&resource, cx).await;
         }
         let switches = Switches::of(&*resource);
-        self.paused.note(&ObjectKey::of(&*resource), switches.paused, &cx.handle.metrics, &self.name);
+        self.counter.pause(&ObjectKey::of(&*resource), switches.paused, &cx.handle.metrics);
         if switches.paused {
             journal::decided(Turn::Paused, "Paused", "the annotation windlass.dev/paused is true");
             self.report(&resource, &Pass::Paused, cx).await?;
@@ -101,8 +102,9 @@ impl<O: Operator> Reconcile for Engine<O> {
             self.report(&resource, &Pass::HotLoop { message: &hot.message }, cx).await?;
             return Ok(Action::Recheck(hot.until.saturating_sub(cx.clock().elapsed())));
         }
-        if self.cleanup.is_some() != has_finalizer {
-            set_finalizer(&*resource, self.cleanup.is_some(), cx).await?;
+        let wanted = finalizers(self.cleanup.is_some(), self.ordered);
+        if wanted != held_by(&*resource) {
+            set_finalizers(&*resource, &wanted, cx).await?;
         }
         self.pass(&resource, &switches, cx).await
     }
@@ -115,7 +117,7 @@ impl<O: Operator> Reconcile for Engine<O> {
 
     fn gone(&self, key: &ObjectKey) {
         self.memory.forget(key);
-        self.paused.forget(key);
+        self.counter.gone(key);
     }
 }
 
@@ -134,20 +136,20 @@ impl<O: Operator> Engine<O> {
             // An answer from what could not be seen is none.
             outcome = Outcome::waiting("WatchFailed", format!("cannot see what there is: {why}"));
         }
-        let trouble = match outcome.desired() {
-            Some(desired) => self.carry_out(resource, desired, switches, cx).await.err(),
+        let carried = match outcome.desired() {
+            Some(desired) => Some(self.carry_out(resource, desired, switches, cx).await),
             None => None,
         };
-        note(&outcome, trouble.as_ref());
-        self.tell(resource, &outcome, trouble.as_ref(), cx);
-        let pass = Pass::Made { outcome: &outcome, trouble: trouble.as_ref(), switches };
+        note(&outcome, carried.as_ref());
+        self.tell(resource, &outcome, carried.as_ref().and_then(|carried| carried.as_ref().err()), cx);
+        let pass = Pass::Made { outcome: &outcome, carried: carried.as_ref(), switches };
         self.report(resource, &pass, cx).await?;
-        if trouble.is_none() && outcome.desired().is_some() {
-            switches.count(&cx.handle.metrics, &self.name);
+        if matches!(carried, Some(Ok(_))) {
+            self.counter.serve(switches, &cx.handle.metrics);
         }
         match blind {
             Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
-            None => conclude(&outcome, trouble),
+            None => conclude(&outcome, carried.and_then(Result::err)),
         }
     }
 
@@ -157,78 +159,6 @@ impl<O: Operator> Engine<O> {
         let observed = resource.status().and_then(|status| status.observed_generation);
         let loops = cx.handle.loops.as_ref().filter(|_| observed == meta.generation)?;
         loops.hot(meta.uid.as_deref()?)
-    }
-
-    /// Applies all children, then removes what is no longer wanted. After any trouble nothing is removed: "not wanted"
-    /// and "not reached" look the same from here.
-    async fn carry_out(
-        &self,
-        resource: &O::Resource,
-        desired: &Desired<<O::Resource as CustomResource>::Status>,
-        switches: &Switches,
-        cx: &Context<O::Resource>,
-    ) -> Result<(), Trouble> {
-        let owner = owner_of(resource, cx.name(), switches);
-        let (key, uid) = (ObjectKey::of(resource), owner.reference.uid.clone());
-        let mut children = Vec::new();
-        let mut trouble = None;
-        for child in &desired.children {
-            let before = |child: &Child| self.memory.before(&key, &uid, child);
-            let done = keep(&cx.client(), &self.nursery, &owner, child.clone(), before).await;
-            match done {
-                Ok((child, event)) => {
-                    children.push(child);
-                    self.record(resource, event, cx);
-                }
-                Err(failure) => trouble = trouble.or(Some(failure)),
-            }
-        }
-        if let Some(trouble) = trouble {
-            return Err(trouble);
-        }
-        for unwanted in self.unwanted(&owner, &children) {
-            let event = act(&cx.client(), cx.name(), &Step::Delete(unwanted), Before::Other).await?;
-            self.record(resource, event, cx);
-        }
-        for event in self.memory.passed(&key, &uid, &children, &desired.events) {
-            self.record(resource, Some(event), cx);
-        }
-        Ok(())
-    }
-
-    /// What this owner has of the declared kinds, but does not want.
-    fn unwanted(&self, owner: &Owner, wanted: &[Child]) -> Vec<Unwanted> {
-        let is_wanted = |resource: &ApiResource, name: &str, namespace: Option<&str>| {
-            wanted.iter().any(|child| {
-                let same_kind = child.resource.group == resource.group && child.resource.kind == resource.kind;
-                same_kind && child.name == name && child.namespace.as_deref() == namespace
-            })
-        };
-        let mut unwanted = Vec::new();
-        for children in self.nursery.iter() {
-            let resource = children.resource();
-            for meta in children.owned_by(&owner.reference.uid).into_iter().filter(|meta| owner.may_prune(meta)) {
-                let (Some(name), Some(uid)) = (meta.name, meta.uid) else { continue };
-                if !is_wanted(&resource, &name, meta.namespace.as_deref()) {
-                    unwanted.push(Unwanted { resource: resource.clone(), namespace: meta.namespace, name, uid });
-                }
-            }
-        }
-        unwanted
-    }
-
-    async fn clean_up(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Result<Action, Error> {
-        if let Some(cleanup) = self.cleanup
-            && let Err(error) = cleanup(&self.operator, resource, cx).await
-        {
-            let why = error.to_string();
-            journal::decided(Turn::Deleting, "CleanupFailed", &journal::of_error(&error));
-            self.record(resource, Some(Event::warning("CleanupFailed", why.clone())), cx);
-            self.report(resource, &Pass::DeletionBlocked { why: &why }, cx).await?;
-            return Err(error);
-        }
-        set_finalizer(resource, false, cx).await?;
-        Ok(Action::Await)
     }
 
     /// Warnings about a pass that did not succeed.
@@ -292,27 +222,6 @@ fn owner_of<R: CustomResource>(resource: &R, manager: &str, switches: &Switches)
     }
 }
 
-async fn set_finalizer<R: CustomResource>(resource: &R, wanted: bool, cx: &Context<R>) -> Result<(), Error> {
-    let meta = resource.meta();
-    let mut finalizers = meta.finalizers.clone().unwrap_or_default();
-    finalizers.retain(|finalizer| finalizer != names::FINALIZER);
-    if wanted {
-        finalizers.push(names::FINALIZER.to_owned());
-    }
-    // The list is replaced as a whole, so it must be the one that was read.
-    let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": meta.resource_version}});
-    let name = meta.name.as_deref().unwrap_or_default();
-    match dynamic_api(resource, cx).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 && !wanted => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn dynamic_api<R: CustomResource>(resource: &R, cx: &Context<R>) -> Api<DynamicObject> {
-    let api_resource = ApiResource::erase::<R>(&());
-    match resource.meta().namespace.as_deref() {
-        Some(namespace) => Api::namespaced_with(cx.client(), namespace, &api_resource),
-        None => Api::all_with(cx.client(), &api_resource),
-    }
+    act::api(&cx.client(), &ApiResource::erase::<R>(&()), resource.meta().namespace.as_deref())
 }

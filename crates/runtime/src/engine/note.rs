@@ -4,10 +4,19 @@ use serde_json::Value;
 use windlass_core::{Child, Outcome};
 
 use super::act::Trouble;
+use super::parts::Standing;
 use crate::journal::{self, Seen, Turn};
 
 /// Enters into the journal what was decided.
-pub(super) fn note<S>(outcome: &Outcome<S>, trouble: Option<&Trouble>) {
+pub(super) fn note<S>(outcome: &Outcome<S>, carried: Option<&Result<Standing, Trouble>>) {
+    if let Some(Ok(standing)) = carried {
+        match (standing.failed.first(), standing.waiting.first()) {
+            (Some(what), _) => return journal::decided(Turn::Failed, "PartFailed", what),
+            (None, Some(what)) => return journal::decided(Turn::Waiting, "WaitingForParts", what),
+            (None, None) => {}
+        }
+    }
+    let trouble = carried.and_then(|carried| carried.as_ref().err());
     match (trouble, outcome) {
         (Some(trouble), _) => {
             let turn = if trouble.needs_a_person() { Turn::Refused } else { Turn::Failed };

@@ -8,21 +8,24 @@ use windlass_core::{CustomResource, Outcome, Statement, Status, condition, names
 
 use super::act::Trouble;
 use super::dynamic_api;
-use super::switch::Switches;
+use super::parts::Standing;
+use super::switch::{Switches, paused_statement};
 use crate::reconcile::{Context, Crash, Error};
 
 /// How a pass went.
 pub(crate) enum Pass<'a, S> {
     /// The operator answered, and its intent was carried out or not.
-    Made { outcome: &'a Outcome<S>, trouble: Option<&'a Trouble>, switches: &'a Switches },
+    Made { outcome: &'a Outcome<S>, carried: Option<&'a Result<Standing, Trouble>>, switches: &'a Switches },
     /// The operator did not answer.
     Crashed(&'a Crash),
     /// Nothing was done, because what was done before does not last.
     HotLoop { message: &'a str },
     /// The resource is paused.
     Paused,
-    /// The cleanup failed.
-    DeletionBlocked { why: &'a str },
+    /// The resource is to go, and its parts go before it.
+    Deleting { message: &'a str },
+    /// The resource is to go, and something hinders that.
+    DeletionBlocked { reason: &'static str, why: &'a str },
 }
 
 /// The status of `resource` after `pass`.
@@ -30,13 +33,13 @@ pub(crate) fn status<R: CustomResource>(resource: &R, pass: &Pass<'_, R::Status>
     let mut status = resource.status().cloned().unwrap_or_default();
     let generation = resource.meta().generation;
     let statements = match pass {
-        Pass::Made { outcome, trouble, switches } => {
+        Pass::Made { outcome, carried, switches } => {
             status.observed_generation = generation;
             if let Some(own) = outcome.desired().and_then(|desired| desired.status.clone()) {
                 status.own = own;
             }
-            let mut statements = made(outcome, *trouble, &status);
-            if trouble.is_none() && outcome.desired().is_some() {
+            let mut statements = made(outcome, *carried, &status);
+            if matches!(carried, Some(Ok(_))) {
                 statements.extend(switches.statements());
             }
             statements
@@ -48,12 +51,10 @@ pub(crate) fn status<R: CustomResource>(resource: &R, pass: &Pass<'_, R::Status>
         Pass::HotLoop { message } => {
             vec![Statement::new(names::condition::DEGRADED, true, "HotLoop", *message)]
         }
-        Pass::Paused => {
-            let message = format!("nothing is touched while the annotation {} is true", names::PAUSED);
-            vec![Statement::new(names::condition::PAUSED, true, "Paused", message)]
-        }
-        Pass::DeletionBlocked { why } => vec![
-            Statement::new(names::condition::DELETION_BLOCKED, true, "CleanupFailed", *why),
+        Pass::Paused => vec![paused_statement()],
+        Pass::Deleting { message } => deleting(&status, message),
+        Pass::DeletionBlocked { reason, why } => vec![
+            Statement::new(names::condition::DELETION_BLOCKED, true, reason, *why),
             Statement::new(names::condition::READY, false, "Deleting", "the resource is being deleted"),
         ],
     };
@@ -63,18 +64,23 @@ pub(crate) fn status<R: CustomResource>(resource: &R, pass: &Pass<'_, R::Status>
     status
 }
 
-fn made<S>(outcome: &Outcome<S>, trouble: Option<&Trouble>, status: &Status<S>) -> Vec<Statement> {
+fn deleting<S>(status: &Status<S>, message: &str) -> Vec<Statement> {
+    let mut statements = vec![
+        Statement::new(names::condition::READY, false, "Deleting", message),
+        Statement::new(names::condition::PROGRESSING, true, "Deleting", message),
+    ];
+    if condition::is_true(&status.conditions, names::condition::DELETION_BLOCKED) {
+        statements.push(Statement::new(names::condition::DELETION_BLOCKED, false, "Unblocked", ""));
+    }
+    statements
+}
+
+fn made<S>(outcome: &Outcome<S>, carried: Option<&Result<Standing, Trouble>>, status: &Status<S>) -> Vec<Statement> {
     let mut statements = outcome.statements();
-    if let Some(trouble) = trouble {
-        let (reason, message, stalled) = (trouble.reason(), trouble.to_string(), trouble.needs_a_person());
-        statements.push(Statement::new(names::condition::READY, false, reason, message.clone()));
-        statements.push(Statement::new(names::condition::PROGRESSING, !stalled, reason, message.clone()));
-        statements.push(Statement::new(
-            names::condition::STALLED,
-            stalled,
-            reason,
-            if stalled { &message } else { "" },
-        ));
+    match carried {
+        Some(Ok(standing)) => statements.extend(standing.statements()),
+        Some(Err(trouble)) => statements.extend(troubled(trouble)),
+        None => {}
     }
     for (type_, reason) in [(names::condition::PAUSED, "Resumed"), (names::condition::DEGRADED, "LoopEnded")] {
         let is_said = statements.iter().any(|statement| statement.type_ == type_);
@@ -83,6 +89,15 @@ fn made<S>(outcome: &Outcome<S>, trouble: Option<&Trouble>, status: &Status<S>) 
         }
     }
     statements
+}
+
+fn troubled(trouble: &Trouble) -> [Statement; 3] {
+    let (reason, message, stalled) = (trouble.reason(), trouble.to_string(), trouble.needs_a_person());
+    [
+        Statement::new(names::condition::READY, false, reason, message.clone()),
+        Statement::new(names::condition::PROGRESSING, !stalled, reason, message.clone()),
+        Statement::new(names::condition::STALLED, stalled, reason, if stalled { &message } else { "" }),
+    ]
 }
 
 /// Writes a status if it is not what the resource has already.

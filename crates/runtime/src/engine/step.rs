@@ -1,11 +1,13 @@
 //! The decisions of one pass: what to apply, what to prune, what to leave alone.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
-use windlass_core::{Child, names};
+use windlass_core::{Child, Piece, names};
 
 use super::difference::Differences;
+use super::parts::Leftover;
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,11 +27,81 @@ pub(crate) struct Unwanted {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) uid: String,
+    pub(crate) resource_version: Option<String>,
+    /// Its place in the order, if it has one.
+    pub(crate) mark: Mark,
+    /// Since when it is on its way out.
+    pub(crate) going_since: Option<Timestamp>,
+    /// What holds it, but for the API itself.
+    pub(crate) finalizers: Vec<String>,
+}
+
+/// The finalizer by which the API holds an object until its dependents are gone.
+const FOREGROUND: &str = "foregroundDeletion";
+
+impl Unwanted {
+    pub(crate) fn of(resource: &ApiResource, meta: ObjectMeta) -> Option<Self> {
+        let mut finalizers = meta.finalizers.unwrap_or_default();
+        finalizers.retain(|finalizer| finalizer != FOREGROUND);
+        Some(Self {
+            resource: resource.clone(),
+            namespace: meta.namespace,
+            name: meta.name?,
+            uid: meta.uid?,
+            resource_version: meta.resource_version,
+            mark: Mark::read(&json!(meta.annotations)),
+            going_since: meta.deletion_timestamp.map(|time| time.0),
+            finalizers,
+        })
+    }
+
+    /// Kind and name.
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.resource.kind, self.name)
+    }
+
+    /// As the decision takes it.
+    pub(crate) fn leftover(&self) -> Leftover {
+        let (Mark { part, after }, going) = (self.mark.clone(), self.going_since.is_some());
+        Leftover { title: self.title(), part, after, going }
+    }
+}
+
+/// The place of an object in the order of parts. It is written on the object, so that whoever removes it knows its place,
+/// whatever is wanted by then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) part: Option<String>,
+    pub(crate) after: Vec<String>,
+}
+
+impl Mark {
+    pub(crate) fn of(piece: &Piece) -> Self {
+        Self { part: Some(piece.name.clone()), after: piece.after.clone() }
+    }
+
+    /// Reads it from the annotations of an object.
+    pub(crate) fn read(annotations: &Value) -> Self {
+        let after = annotations[names::AFTER].as_str().unwrap_or_default();
+        let after = after.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        Self { part: annotations[names::PART].as_str().map(str::to_owned), after }
+    }
+
+    fn write(&self, metadata: &mut Value) {
+        if let Some(part) = &self.part {
+            metadata["annotations"][names::PART] = part.clone().into();
+        }
+        if !self.after.is_empty() {
+            metadata["annotations"][names::AFTER] = self.after.join(",").into();
+        }
+    }
 }
 
 /// Why a wanted object is left alone; a person has to decide.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
+    #[error("parts have an order: add .ordered() to the operator")]
+    Unordered,
     #[error("{kind} is not declared: add .owns::<{kind}>() to the operator")]
     Undeclared { kind: String },
     #[error("{kind} {name} cannot be in namespace {namespace}: a resource owns objects of its own namespace only")]
@@ -59,8 +131,8 @@ pub(crate) struct Owner {
 pub(crate) const RESTARTABLE: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 impl Owner {
-    /// Completes a child: namespace, owner reference, label.
-    pub(crate) fn claim(&self, mut child: Child) -> Result<Child, Refusal> {
+    /// Completes a child: namespace, owner reference, label, place in the order.
+    pub(crate) fn claim(&self, mut child: Child, mark: Option<&Mark>) -> Result<Child, Refusal> {
         let kind = child.resource.kind.clone();
         match (&self.namespace, &child.namespace) {
             (Some(own), Some(namespace)) if own != namespace => {
@@ -75,6 +147,9 @@ impl Owner {
         }
         metadata["ownerReferences"] = json!([self.reference]);
         metadata["labels"][names::MANAGED_BY] = self.manager.clone().into();
+        if let Some(mark) = mark {
+            mark.write(metadata);
+        }
         if let Some(value) = self.restarted_at.as_ref().filter(|_| RESTARTABLE.contains(&kind.as_str())) {
             child.object["spec"]["template"]["metadata"]["annotations"][names::RESTARTED_AT] = value.clone().into();
         }
@@ -108,12 +183,11 @@ impl Owner {
         }
     }
 
-    /// Whether an object of this owner is to be removed when it is no longer wanted: only what this operator made.
-    pub(crate) fn may_prune(&self, meta: &ObjectMeta) -> bool {
+    /// Whether this operator made an object for this owner: only such are removed when they are no longer wanted.
+    pub(crate) fn made(&self, meta: &ObjectMeta) -> bool {
         let is_ours =
             meta.labels.iter().flatten().any(|(key, value)| key == names::MANAGED_BY && *value == self.manager);
-        let controller = crate::owners::controller_of(meta);
-        is_ours && controller.is_some_and(|owner| owner.uid == self.reference.uid) && meta.deletion_timestamp.is_none()
+        is_ours && crate::owners::controller_of(meta).is_some_and(|owner| owner.uid == self.reference.uid)
     }
 }
 
@@ -143,7 +217,7 @@ mod tests {
     }
 
     fn check(live: Option<Value>, expected: &str) {
-        let child = owner().claim(child(None)).unwrap();
+        let child = owner().claim(child(None), None).unwrap();
         let text = match owner().step(child, live.as_ref()) {
             Ok(None) => "nothing".to_owned(),
             Ok(Some(Step::Create(_))) => "create".into(),
@@ -169,11 +243,13 @@ mod tests {
 
     #[test]
     fn a_child_gets_the_namespace_owner_and_label() {
-        let claimed = owner().claim(child(None)).unwrap();
+        let mark = Mark { part: Some("b".into()), after: vec!["a".into(), "c".into()] };
+        let claimed = owner().claim(child(None), Some(&mark)).unwrap();
+        assert_eq!(Mark::read(&claimed.object["metadata"]["annotations"]), mark);
         assert_eq!(claimed.object["metadata"]["namespace"], "a");
         assert_eq!(claimed.object["metadata"]["ownerReferences"][0]["uid"], "owner");
         assert_eq!(claimed.object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "op");
-        let refusal = owner().claim(child(Some("b"))).unwrap_err();
+        let refusal = owner().claim(child(Some("b")), None).unwrap_err();
         assert_eq!(
             refusal.to_string(),
             "ConfigMap c cannot be in namespace b: a resource owns objects of its own namespace only"

@@ -7,7 +7,7 @@ use windlass_core::{CustomResource, Operator, World};
 
 use super::kinds::Nursery;
 use super::memory::Memory;
-use super::switch::Paused;
+use super::switch::Counter;
 use super::{CleanupFn, Engine};
 use crate::reconcile::Reconcile;
 
@@ -20,7 +20,7 @@ pub trait Style: Send + Sync + Sized + 'static {
     type Engine: Reconcile<Resource = Self::Resource>;
 
     /// Carries it out with the caches that were declared.
-    fn engine(self: Arc<Self>, parts: Parts<Self>) -> Self::Engine;
+    fn engine(self: Arc<Self>, outfit: Outfit<Self>) -> Self::Engine;
 
     /// Whether it writes into the metadata of its resources.
     fn patches_resources(&self) -> bool {
@@ -34,27 +34,29 @@ pub trait Style: Send + Sync + Sized + 'static {
 }
 
 /// What an engine is put together from.
-pub struct Parts<O: Style> {
+pub struct Outfit<O: Style> {
     pub(super) world: World,
     pub(super) nursery: Nursery,
     /// The controller's name, for metrics.
     pub(super) name: String,
     pub(super) cleanup: Option<CleanupFn<O>>,
+    /// Whether what a resource is made of has an order.
+    pub(super) ordered: bool,
 }
 
 impl<O: Operator> Style for O {
     type Resource = <O as Operator>::Resource;
     type Engine = Engine<O>;
 
-    fn engine(self: Arc<Self>, parts: Parts<Self>) -> Engine<O> {
+    fn engine(self: Arc<Self>, outfit: Outfit<Self>) -> Engine<O> {
         Engine {
             operator: self,
-            cleanup: parts.cleanup,
-            world: parts.world,
-            nursery: parts.nursery,
+            cleanup: outfit.cleanup,
+            world: outfit.world,
+            nursery: outfit.nursery,
             memory: Memory::default(),
-            name: parts.name,
-            paused: Paused::default(),
+            counter: Counter::new(outfit.name),
+            ordered: outfit.ordered,
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The switches that every resource has: annotations by which people steer its operator.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_core::{CustomResource, Statement, condition, names};
 
 use super::act::{Trouble, api, title};
-use super::kinds::Nursery;
-use super::step::{Owner, RESTARTABLE};
+use super::kinds::Children;
+use super::step::RESTARTABLE;
 use crate::key::ObjectKey;
 use crate::metrics::Metrics;
 use crate::reconcile::Error;
@@ -33,9 +34,12 @@ const SERVED: &str = "as asked by the value ";
 
 impl Switches {
     pub(crate) fn of<R: CustomResource>(resource: &R) -> Self {
-        let annotations = resource.meta().annotations.as_ref();
-        let value = |name: &str| annotations.and_then(|annotations| annotations.get(name)).cloned();
-        let conditions = resource.status().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        Self::read(resource.meta(), resource.status().map(|status| status.conditions.as_slice()).unwrap_or_default())
+    }
+
+    /// What the annotations ask for, and the conditions do not say was served.
+    pub(crate) fn read(meta: &ObjectMeta, conditions: &[Condition]) -> Self {
+        let value = |name: &str| meta.annotations.as_ref().and_then(|annotations| annotations.get(name)).cloned();
         let served = |type_: &str| {
             let message = &condition::find(conditions, type_)?.message;
             message.strip_prefix(SERVED).map(str::to_owned)
@@ -59,58 +63,95 @@ impl Switches {
         let restart = restart.map(|value| served(names::condition::RESTARTED, "Restarted", value));
         force.into_iter().chain(restart).collect()
     }
+}
 
-    /// Counts that people used them, when all was carried out.
-    pub(crate) fn count(&self, metrics: &Metrics, controller: &str) {
-        if self.force.is_some() {
-            metrics.switched(controller, "force");
+/// Whose workloads are restarted, and in whose name.
+pub(crate) struct Restart<'a> {
+    /// The owner's uid.
+    pub(crate) uid: &'a str,
+    /// The value that asks for it.
+    pub(crate) value: &'a str,
+    /// The operator's name.
+    pub(crate) manager: &'a str,
+}
+
+impl Restart<'_> {
+    /// Restarts the Pods of `workloads` that the owner has, as `kubectl rollout restart` does: for operators that do not apply
+    /// their children in every pass. Tells whether there was anything left to do.
+    pub(crate) async fn carry_out(
+        &self,
+        workloads: impl Iterator<Item = &Arc<dyn Children>> + Send,
+        client: &Client,
+    ) -> Result<bool, Error> {
+        let mut is_done = false;
+        for children in workloads.filter(|children| RESTARTABLE.contains(&children.resource().kind.as_str())) {
+            let resource = children.resource();
+            let owned = children.owned_by(self.uid).into_iter();
+            for (name, namespace) in owned.filter_map(|meta| Some((meta.name?, meta.namespace))) {
+                let live = children.live(&ObjectKey { namespace: namespace.clone(), name: name.clone() });
+                let restarted =
+                    |it: &Value| it["spec"]["template"]["metadata"]["annotations"][names::RESTARTED_AT].clone();
+                if live.is_none_or(|live| restarted(&live) == self.value) {
+                    continue;
+                }
+                let annotations = json!({names::RESTARTED_AT: self.value});
+                let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+                let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+                let api = api(client, &resource, namespace.as_deref());
+                let failed = |source| Trouble::Api { verb: "restart", what: title(&resource, &name), source };
+                let patched = api.patch(&name, &params, &Patch::Merge(&patch)).await;
+                patched.map_err(|source| Error::failed(failed(source)))?;
+                is_done = true;
+            }
         }
-        if self.restart {
-            metrics.switched(controller, "restart");
-        }
+        Ok(is_done)
     }
 }
 
-/// The resources of a controller that are paused.
-#[derive(Debug, Default)]
-pub(crate) struct Paused(Mutex<HashSet<ObjectKey>>);
+/// What is said of a paused resource.
+pub(crate) fn paused_statement() -> Statement {
+    let message = format!("nothing is touched while the annotation {} is true", names::PAUSED);
+    Statement::new(names::condition::PAUSED, true, "Paused", message)
+}
 
-impl Paused {
-    /// Takes in whether a resource is paused, and shows how many are.
-    pub(crate) fn note(&self, key: &ObjectKey, paused: bool, metrics: &Metrics, controller: &str) {
+/// The metrics of the switches of one controller.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// The controller's name.
+    name: String,
+    paused: Mutex<HashSet<ObjectKey>>,
+}
+
+impl Counter {
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, paused: Mutex::default() }
+    }
+
+    /// Takes in whether `key` is paused; tells whether that is new.
+    pub(crate) fn pause(&self, key: &ObjectKey, paused: bool, metrics: &Metrics) -> bool {
         let mut all = self.lock();
         let changed = if paused { all.insert(key.clone()) } else { all.remove(key) };
         if changed {
-            metrics.paused(controller, all.len());
+            metrics.paused(&self.name, all.len());
+        }
+        changed
+    }
+
+    /// Counts what was served.
+    pub(crate) fn serve(&self, switches: &Switches, metrics: &Metrics) {
+        if switches.force.is_some() {
+            metrics.switched(&self.name, "force");
+        }
+        if switches.restart {
+            metrics.switched(&self.name, "restart");
         }
     }
 
-    /// The resource is gone.
-    pub(crate) fn forget(&self, key: &ObjectKey) {
+    pub(crate) fn gone(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<ObjectKey>> {
-        self.0.lock().expect("no code that can panic runs under this lock")
+        self.paused.lock().expect("no code that can panic runs under this lock")
     }
-}
-
-/// Restarts the Pods of what a resource owns, as `kubectl rollout restart` does: for operators that do not apply their children
-/// in every pass.
-pub(crate) async fn restart(nursery: &Nursery, owner: &Owner, client: &Client) -> Result<(), Error> {
-    let Some(value) = &owner.restarted_at else { return Ok(()) };
-    for children in nursery.iter().filter(|children| RESTARTABLE.contains(&children.resource().kind.as_str())) {
-        let resource = children.resource();
-        let own = children.owned_by(&owner.reference.uid).into_iter().filter(|meta| owner.may_prune(meta));
-        for (name, namespace) in own.filter_map(|meta| Some((meta.name?, meta.namespace))) {
-            let template = json!({"metadata": {"annotations": {names::RESTARTED_AT: value}}});
-            let patch = json!({"spec": {"template": template}});
-            let params = PatchParams { field_manager: Some(owner.manager.clone()), ..PatchParams::default() };
-            let workloads = api(client, &resource, namespace.as_deref());
-            let restarted = workloads.patch(&name, &params, &Patch::Merge(&patch)).await;
-            let failed = |source| Trouble::Api { verb: "restart", what: title(&resource, &name), source };
-            restarted.map_err(|source| Error::failed(failed(source)))?;
-        }
-    }
-    Ok(())
 }

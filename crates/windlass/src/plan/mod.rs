@@ -54,6 +54,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// Calls that change something other than an object.
     pub calls: Vec<String>,
+    /// What resources would then wait for: parts whose turn comes when others are ready.
+    pub waits: Vec<String>,
     /// The events that the operator would record.
     pub said: Vec<String>,
     /// The writes that the API would refuse.
@@ -170,10 +172,11 @@ pub async fn plan(
     let mut changes = changes(&overlay);
     collect_garbage(&tapped, &overlay, &mut changes).await?;
     let mut state = overlay.state();
+    let waits = state.entries.values().filter_map(|entry| wait(entry.now.as_ref()?)).collect();
     let said =
         state.said.iter().map(|event| format!("{}: {}", text(event, "reason"), text(event, "message"))).collect();
     let (calls, refused) = (std::mem::take(&mut state.calls), std::mem::take(&mut state.refused));
-    Ok(Plan { changes, calls, said, refused, settled })
+    Ok(Plan { changes, calls, waits, said, refused, settled })
 }
 
 /// Does in the overlay what the person wants.
@@ -260,6 +263,13 @@ fn change(entry: &Entry) -> Option<Change> {
     let (status, fields) = fields.into_iter().partition(|field| field.path.starts_with("status"));
     let object = title(now.as_ref().or(before.as_ref())?);
     Some(Change { what, object, asked: *asked, because: None, fields, status, after: now.clone() })
+}
+
+/// What an object would wait for, by its own account.
+fn wait(object: &Value) -> Option<String> {
+    let mut conditions = object["status"]["conditions"].as_array()?.iter();
+    let ready = conditions.find(|it| it["type"] == "Ready" && it["status"] == "False" && it["reason"] == "Waiting")?;
+    Some(format!("{}: {}", title(object), text(ready, "message")))
 }
 
 /// Adds what the garbage collector would remove, among the kinds that the operator looks at.

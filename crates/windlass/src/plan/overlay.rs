@@ -196,6 +196,10 @@ impl Overlay {
         let is_object = matches!(call.subresource.as_str(), "" | "status") && result["kind"] != "Status";
         let name = meta(&result, "name").or(call.name.as_deref()).unwrap_or_default();
         let now = self.keep(Place::named(call, name), before, now);
+        if call.verb == "delete" && now.is_none() {
+            let uid = meta(&result, "uid").or(result["details"]["uid"].as_str());
+            return Ok(answer::deleted(name, uid));
+        }
         Ok(answer::object(code, now.as_ref().filter(|_| is_object).unwrap_or(&result)))
     }
 
@@ -264,9 +268,10 @@ impl Overlay {
     }
 }
 
-/// What a deletion leaves: an object that something holds, or nothing.
+/// What a deletion leaves: an object that something holds, or nothing. Dependents are taken to go.
 fn held(result: &Value) -> Option<Value> {
-    let is_held = result["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    let mut finalizers = result["metadata"]["finalizers"].as_array().into_iter().flatten();
+    let is_held = finalizers.any(|finalizer| finalizer != "foregroundDeletion");
     is_held.then(|| result.clone())
 }
 

@@ -18,6 +18,7 @@ impl Display for Plan {
         section(f, "You ask for:", &asked)?;
         section(f, "The operator would:", &done)?;
         statuses(f, &self.changes)?;
+        lines(f, "And wait:", &self.waits)?;
         lines(f, "And call:", &self.calls)?;
         lines(f, "And say:", &self.said)?;
         lines(f, "The API would refuse:", &self.refused)?;

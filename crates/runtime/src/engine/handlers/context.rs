@@ -141,18 +141,17 @@ impl<R: CustomResource> HandlerContext<R> {
         if let Some(why) = cache.unseen(owner.namespace.as_deref()) {
             return Err(failed(Trouble::Unseen(why)));
         }
-        let namespace = owner.namespace.clone();
-        let key = ObjectKey { namespace: namespace.clone(), name: name.to_owned() };
+        let key = ObjectKey { namespace: owner.namespace.clone(), name: name.to_owned() };
         let Some(live) = cache.live(&key) else { return Ok(()) };
         let meta: ObjectMeta = serde_json::from_value(live["metadata"].clone()).unwrap_or_default();
         if meta.deletion_timestamp.is_some() {
             return Ok(());
         }
-        if !owner.may_prune(&meta) {
+        if !owner.made(&meta) {
             return Err(Failure::permanent(format!("{} {name} is not this resource's to delete", resource.kind)));
         }
-        let uid = meta.uid.unwrap_or_default();
-        let step = Step::Delete(Unwanted { resource, namespace, name: name.to_owned(), uid });
+        let Some(unwanted) = Unwanted::of(&resource, meta) else { return Ok(()) };
+        let step = Step::Delete(unwanted);
         if let Some(event) = act(&handle.client, &owner.manager, &step, Before::Other).await.map_err(failed)? {
             self.event(event);
         }

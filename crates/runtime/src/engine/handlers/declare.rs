@@ -16,7 +16,7 @@ use super::context::HandlerContext;
 use super::decide::{Cause, Cycle, Entry};
 use super::engine::HandlerEngine;
 use super::retry::{PAUSE_MAX, PAUSE_MIN, Retry};
-use crate::engine::style::{Parts, Style};
+use crate::engine::style::{Outfit, Style};
 
 /// How many handlers an operator may have: what is remembered of each is in one annotation.
 const HANDLERS_MAX: usize = 64;
@@ -153,8 +153,8 @@ impl<R: CustomResource> Style for Handlers<R> {
     type Resource = R;
     type Engine = HandlerEngine<R>;
 
-    fn engine(self: Arc<Self>, parts: Parts<Self>) -> HandlerEngine<R> {
-        HandlerEngine::new(self, parts)
+    fn engine(self: Arc<Self>, outfit: Outfit<Self>) -> HandlerEngine<R> {
+        HandlerEngine::new(self, outfit)
     }
 
     fn patches_resources(&self) -> bool {

@@ -19,12 +19,14 @@ use super::report::{DELETION_FAILED, Standing, Words};
 use super::seen::{Part, Seen, hash};
 use super::session::{Session, Sessions};
 use crate::controller::panic_text;
+use crate::engine::deletion::set_finalizers;
 use crate::engine::kinds::Nursery;
 use crate::engine::note::note;
+use crate::engine::owner_of;
+use crate::engine::parts::Standing as PartsStanding;
 use crate::engine::report::{self, Pass};
-use crate::engine::style::Parts;
-use crate::engine::switch::{Paused, Switches, restart};
-use crate::engine::{owner_of, set_finalizer};
+use crate::engine::style::Outfit;
+use crate::engine::switch::{Counter, Restart, Switches};
 use crate::journal;
 use crate::key::ObjectKey;
 use crate::queue::Priority;
@@ -40,7 +42,7 @@ pub struct HandlerEngine<R: CustomResource> {
     name: String,
     sessions: Sessions<R::Status>,
     daemons: Daemons,
-    paused: Paused,
+    counter: Counter,
 }
 
 /// One look at a resource.
@@ -71,7 +73,7 @@ impl<R: CustomResource> Reconcile for HandlerEngine<R> {
         let is_deleting = resource.meta().deletion_timestamp.is_some();
         let switches = Switches::of(&*resource);
         let is_paused = switches.paused && !is_deleting;
-        self.paused.note(&key, is_paused, &cx.handle.metrics, &self.name);
+        self.counter.pause(&key, is_paused, &cx.handle.metrics);
         if is_paused || is_deleting {
             self.daemons.stop(&key).await;
         }
@@ -81,9 +83,10 @@ impl<R: CustomResource> Reconcile for HandlerEngine<R> {
             report::write(&*resource, status, cx).await?;
             return Ok(Action::Await);
         }
-        if switches.restart && !is_deleting {
-            let owner = owner_of(&*resource, cx.name(), &switches);
-            restart(&self.nursery, &owner, &cx.client()).await?;
+        if let Some(value) = switches.restarted_at.as_deref().filter(|_| switches.restart && !is_deleting) {
+            let uid = resource.meta().uid.as_deref().unwrap_or_default();
+            let restart = Restart { uid, value, manager: cx.name() };
+            restart.carry_out(self.nursery.iter(), &cx.client()).await?;
         }
         if is_deleting && !record::has_finalizer(&*resource) {
             return Ok(Action::Await);
@@ -102,7 +105,7 @@ impl<R: CustomResource> Reconcile for HandlerEngine<R> {
     fn gone(&self, key: &ObjectKey) {
         self.sessions.forget(key);
         self.daemons.forget(key);
-        self.paused.forget(key);
+        self.counter.gone(key);
     }
 
     async fn ended(&self) {
@@ -111,11 +114,12 @@ impl<R: CustomResource> Reconcile for HandlerEngine<R> {
 }
 
 impl<R: CustomResource> HandlerEngine<R> {
-    pub(super) fn new(handlers: Arc<Handlers<R>>, parts: Parts<Handlers<R>>) -> Self {
+    pub(super) fn new(handlers: Arc<Handlers<R>>, outfit: Outfit<Handlers<R>>) -> Self {
         let entries = handlers.all.iter().map(|handler| handler.entry.clone()).collect();
-        let Parts { world, nursery, name, .. } = parts;
-        let (sessions, daemons, paused) = (Sessions::default(), Daemons::default(), Paused::default());
-        Self { handlers, entries, world, nursery, name, sessions, daemons, paused }
+        let Outfit { world, nursery, name, .. } = outfit;
+        let counter = Counter::new(name.clone());
+        let (sessions, daemons) = (Sessions::default(), Daemons::default());
+        Self { handlers, entries, world, nursery, name, sessions, daemons, counter }
     }
 
     fn look<'a>(&self, key: ObjectKey, resource: &'a Arc<R>, switches: Switches, cx: &'a Context<R>) -> Look<'a, R> {
@@ -163,7 +167,7 @@ impl<R: CustomResource> HandlerEngine<R> {
             }
             Act::Rest { until } => self.rest(look, decision.state, until).await,
             Act::Release => {
-                set_finalizer(&**look.resource, false, look.cx).await?;
+                set_finalizers(&**look.resource, &[], look.cx).await?;
                 Ok(Action::Await)
             }
         }
@@ -360,11 +364,12 @@ impl<R: CustomResource> HandlerEngine<R> {
         let mut switches = Switches::of(&newest);
         switches.force = switches.force.filter(|_| is_served);
         let outcome = standing.outcome(own.clone(), &words);
-        note(&outcome, None);
+        let carried = Ok(PartsStanding::default());
+        note(&outcome, Some(&carried));
         let why = standing.first_failed().map(|id| words.of(id, DELETION_FAILED));
         let pass = match &why {
-            Some(why) if look.seen.is_deleting => Pass::DeletionBlocked { why },
-            _ => Pass::Made { outcome: &outcome, trouble: None, switches: &switches },
+            Some(why) if look.seen.is_deleting => Pass::DeletionBlocked { reason: "HandlerFailed", why },
+            _ => Pass::Made { outcome: &outcome, carried: Some(&carried), switches: &switches },
         };
         // What is reported is about the spec that was looked at, even if there is a newer one.
         newest.meta_mut().generation = look.resource.meta().generation;
@@ -374,7 +379,7 @@ impl<R: CustomResource> HandlerEngine<R> {
         }
         report::write(&newest, status, cx).await?;
         look.session.desk.clear(&own);
-        switches.count(&cx.handle.metrics, &self.name);
+        self.counter.serve(&switches, &cx.handle.metrics);
         Ok(())
     }
 }

@@ -1,0 +1,206 @@
+//! The switches for a [`Reconcile`]: its objects can be paused, forced and restarted as those of every operator.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
+use kube::api::{Patch, PatchParams};
+use kube::core::ApiResource;
+use serde::Serialize;
+use serde_json::{Value, json};
+use windlass_core::{CustomResource, Event, Statement, condition, names};
+
+use crate::engine::act::api;
+use crate::engine::kinds::Children;
+use crate::engine::step::RESTARTABLE;
+use crate::engine::switch::{Counter, Restart, Switches, paused_statement};
+use crate::informer::Informer;
+use crate::key::ObjectKey;
+use crate::object::Object;
+use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
+
+/// The conditions that the switches have.
+const CONDITIONS: [&str; 3] = [names::condition::PAUSED, names::condition::FORCED, names::condition::RESTARTED];
+
+/// A [`Reconcile`] whose objects have the switches pause, force and restart.
+///
+/// A paused object is not reconciled until it is resumed or deleted. A forced run is told by [`Context::is_forced`]. After
+/// a run that was asked to restart, the Pods of the object's workloads are.
+pub struct Switched<R: Reconcile> {
+    reconcile: Arc<R>,
+    counter: Counter,
+    /// How to read the conditions of the standard status, where the kind has one.
+    conditions: Option<fn(&R::Resource) -> Vec<Condition>>,
+    workloads: Vec<Arc<dyn Children>>,
+    /// What was served last, also where a status cannot say it, or its author did away with it.
+    served: Mutex<HashMap<ObjectKey, Served>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Served {
+    force: Option<String>,
+    restart: Option<String>,
+}
+
+impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Switched<R> {
+    /// The switches for the objects of a controller called `name`: events tell of them.
+    pub fn new(name: impl Into<String>, reconcile: Arc<R>) -> Self {
+        let counter = Counter::new(name.into());
+        Self { reconcile, counter, conditions: None, workloads: Vec::new(), served: Mutex::default() }
+    }
+
+    /// Conditions tell of them instead: the kind has the standard status.
+    #[must_use]
+    pub fn with_conditions(mut self) -> Self
+    where
+        R::Resource: CustomResource,
+    {
+        self.conditions = Some(|object| object.status().map(|status| status.conditions.clone()).unwrap_or_default());
+        self
+    }
+
+    /// Restarts the workloads of kind `K` that an object owns, if it is a kind that restarts Pods.
+    #[must_use]
+    pub fn restarts<K: Object<DynamicType = ()> + Serialize>(mut self, informer: Informer<K>) -> Self {
+        if RESTARTABLE.contains(&&*K::kind(&())) {
+            self.workloads.push(Arc::new(informer));
+        }
+        self
+    }
+
+    /// What is asked for and was not served.
+    fn switches(&self, key: &ObjectKey, object: &R::Resource) -> Switches {
+        let conditions = self.conditions.map(|read| read(object)).unwrap_or_default();
+        let mut switches = Switches::read(object.meta(), &conditions);
+        if let Some(served) = self.served().get(key) {
+            switches.force = switches.force.filter(|value| Some(value) != served.force.as_ref());
+            switches.restart = switches.restart && switches.restarted_at != served.restart;
+        }
+        switches
+    }
+
+    fn remember(&self, key: ObjectKey, switches: &Switches) {
+        let mut all = self.served();
+        let served = all.entry(key).or_default();
+        if switches.force.is_some() {
+            served.force.clone_from(&switches.force);
+        }
+        if switches.restart {
+            served.restart.clone_from(&switches.restarted_at);
+        }
+    }
+
+    fn served(&self) -> MutexGuard<'_, HashMap<ObjectKey, Served>> {
+        self.served.lock().expect("no code that can panic runs under this lock")
+    }
+
+    /// Restarts the Pods of what `object` owns; tells whether there was anything left to do.
+    async fn restart(&self, object: &R::Resource, value: &str, cx: &Context<R::Resource>) -> Result<bool, Error> {
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        let restart = Restart { uid, value, manager: cx.name() };
+        restart.carry_out(self.workloads.iter(), &cx.client()).await
+    }
+
+    /// Tells what the switches did, in the status or by events.
+    async fn tell(
+        &self,
+        object: &R::Resource,
+        statements: Vec<Statement>,
+        cx: &Context<R::Resource>,
+    ) -> Result<(), Error> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let Some(read) = self.conditions else {
+            for statement in statements {
+                cx.events().record(object, &(), Event::normal(statement.reason, statement.message));
+            }
+            return Ok(());
+        };
+        let before: Vec<Condition> =
+            read(object).into_iter().filter(|it| CONDITIONS.contains(&it.type_.as_str())).collect();
+        let mut conditions = before.clone();
+        for statement in statements {
+            condition::set(&mut conditions, statement, object.meta().generation, cx.clock().now());
+        }
+        if conditions == before { Ok(()) } else { self.write(object, &conditions, cx).await }
+    }
+
+    /// Writes these conditions and no others: the rest of the status is its author's.
+    async fn write(
+        &self,
+        object: &R::Resource,
+        conditions: &[Condition],
+        cx: &Context<R::Resource>,
+    ) -> Result<(), Error> {
+        let (meta, resource) = (object.meta(), ApiResource::erase::<R::Resource>(&()));
+        let patch: Value = json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": meta.name, "uid": meta.uid},
+            "status": {"conditions": conditions},
+        });
+        let params = PatchParams::apply(&format!("{}-switches", cx.name())).force();
+        let api = api(&cx.client(), &resource, meta.namespace.as_deref());
+        match api.patch_status(meta.name.as_deref().unwrap_or_default(), &params, &Patch::Apply(&patch)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            // A status that must have more than conditions is its author's to begin.
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                for it in conditions {
+                    cx.events().record(object, &(), Event::normal(it.reason.clone(), it.message.clone()));
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R> {
+    type Resource = R::Resource;
+
+    async fn reconcile(&self, object: Arc<R::Resource>, cx: &Context<R::Resource>) -> Result<Action, Error> {
+        if object.meta().deletion_timestamp.is_some() {
+            return self.reconcile.reconcile(object, cx).await;
+        }
+        let key = ObjectKey::of(&*object);
+        let mut switches = self.switches(&key, &object);
+        let changed = self.counter.pause(&key, switches.paused, &cx.handle.metrics);
+        if switches.paused {
+            // A status is put right at any time; an event tells of the change only.
+            let is_told = changed || self.conditions.is_some();
+            let statements = if is_told { vec![paused_statement()] } else { Vec::new() };
+            self.tell(&object, statements, cx).await?;
+            return Ok(Action::Await);
+        }
+        cx.force(switches.force.is_some());
+        let action = self.reconcile.reconcile(object.clone(), cx).await?;
+        if let Some(value) = switches.restarted_at.clone().filter(|_| switches.restart) {
+            let is_done = self.restart(&object, &value, cx).await?;
+            // Without a status, Pods that were restarted already say that this was served before.
+            switches.restart = is_done || self.conditions.is_some();
+        }
+        let mut statements = switches.statements();
+        let paused_before = self.conditions.map(|read| read(&object));
+        let was_paused = paused_before.map_or(changed, |it| condition::is_true(&it, names::condition::PAUSED));
+        if was_paused {
+            statements.push(Statement::new(names::condition::PAUSED, false, "Resumed", ""));
+        }
+        self.tell(&object, statements, cx).await?;
+        self.counter.serve(&switches, &cx.handle.metrics);
+        self.remember(key, &switches);
+        Ok(action)
+    }
+
+    async fn crashed(&self, object: Arc<R::Resource>, crash: &Crash, cx: &Context<R::Resource>) {
+        self.reconcile.crashed(object, crash, cx).await;
+    }
+
+    fn gone(&self, key: &ObjectKey) {
+        self.counter.gone(key);
+        self.served().remove(key);
+        self.reconcile.gone(key);
+    }
+}
