@@ -24,5 +24,5 @@ pub use outcome::{Desired, Outcome};
 pub use pods::Pods;
 pub use resource::{Column, CustomResource, Facts, Rule, Scale, definition};
 pub use status::{NoStatus, Status};
-pub use versions::{Chain, ConvertError, Loss, Losses, Versions};
+pub use versions::{Chain, ConvertError, Loss, Losses, Refused, Versions};
 pub use world::{View, World};

@@ -10,5 +10,6 @@ mod server;
 mod service;
 mod trust;
 
+pub use migration::{Migrated, migrate};
 pub use registration::{Reach, Registration};
 pub use service::{ServeError, Serving, Webhooks};
