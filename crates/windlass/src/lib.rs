@@ -27,22 +27,28 @@
 //! }
 //! ```
 
+/// The derives write this name.
+#[cfg(test)]
+extern crate self as windlass;
+
 mod app;
+pub mod bundle;
 mod command;
 mod connect;
 mod manifests;
+mod migrate;
 mod permissions;
 pub mod plan;
 pub mod prelude;
-mod rbac;
+pub mod rbac;
 
 pub use app::{App, Program, operator};
-pub use manifests::ManifestOptions;
+pub use manifests::{Extra, ManifestOptions};
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
     Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
-    Outcome, Pods, Rule, Scale, Severity, Statement, Status, Truth, Versions, View, World, condition, definition,
-    names,
+    Outcome, Pods, Refused, Rule, Scale, Severity, Statement, Status, Truth, Versions, View, World, condition,
+    definition, names,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
@@ -53,6 +59,8 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 /// The examples of the book.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../docs/packaging.md")]
+    mod packaging {}
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
     #[doc = include_str!("../../../docs/runtime.md")]
