@@ -43,7 +43,9 @@ pub(crate) fn manifests(program: &Path) -> Vec<Manifest> {
             namespace: NAMESPACE.to_owned(),
             image: "host".to_owned(),
             command,
-            watch_namespace: None,
+            // On a machine of one's own there is nobody to keep out, and nobody to share with.
+            extras: Default::default(),
+            ..ManifestOptions::of(&*operator)
         };
         let objects: Vec<Value> = operator.manifests(&options);
         let origin = format!("operator {}", operator.name());

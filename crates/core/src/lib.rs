@@ -30,5 +30,5 @@ pub use pods::Pods;
 pub use readiness::Readiness;
 pub use resource::{Column, CustomResource, Facts, Rule, Scale, definition};
 pub use status::{NoStatus, Status};
-pub use versions::{Chain, ConvertError, Loss, Losses, Versions};
+pub use versions::{Chain, ConvertError, Loss, Losses, Refused, Versions};
 pub use world::{View, World};

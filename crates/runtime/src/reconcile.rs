@@ -193,7 +193,8 @@ pub struct Handle {
     pub name: Arc<str>,
     /// The name of the cluster, if the manager has several and this is not its own.
     pub cluster: Option<Arc<str>>,
-    pub(crate) tap: Tap,
+    /// The tap that the calls pass.
+    pub tap: Tap,
     pub(crate) metrics: Metrics,
     pub(crate) health: Health,
     pub(crate) endpoints: Endpoints,

@@ -30,6 +30,7 @@ mod builder;
 mod clock;
 mod cluster;
 mod definitions;
+mod manifests;
 mod operation;
 mod wait;
 

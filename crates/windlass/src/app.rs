@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_core::admission::{Hook, Request, Verdict};
 use windlass_core::{Chain, CustomResource, Operator, Versions};
-use windlass_runtime::engine::{Cleanup, Declaration, Style};
+use windlass_runtime::engine::{Cleanup, Declaration, Declared, Style};
 use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Bytes, Change, Handle, Manager, Namespaces, Object, ObjectKey, Stream, http};
 
 use crate::manifests::{self, ManifestOptions};
+use crate::rbac::{Basis, Need, Scope};
 use crate::{command, rbac};
 
 /// Makes a program of an operator: declare its kinds, then call [`App::main`].
@@ -33,19 +34,30 @@ pub struct App<O: Style> {
     chain: Chain,
     hooks: Vec<Hook>,
     extensions: Vec<Extension>,
-    rules: Vec<PolicyRule>,
+    needs: Vec<Need>,
+    version: Option<String>,
 }
 
 /// An operator of any type: what a program that holds several needs to know of each.
 pub trait Program: Send + Sync {
     /// The operator's name: of its field manager, Deployment and service account.
     fn name(&self) -> &str;
+    /// The operator's version, if it says one.
+    fn version(&self) -> Option<&str>;
     /// The definitions of its kinds.
     fn crds(&self) -> Vec<CustomResourceDefinition>;
     /// What the API server must know of its webhooks and versions, for resources of one namespace or of all.
     fn registration(&self, namespaces: Vec<String>) -> Registration;
-    /// What it must be allowed, and no more.
-    fn rules(&self) -> Vec<PolicyRule>;
+    /// The kinds that it uses, besides its own.
+    fn kinds(&self) -> Vec<Declared>;
+    /// What it must be allowed to do its work, and no more, each right with its reason.
+    fn needs(&self) -> Vec<Need>;
+    /// The same as rules.
+    fn rules(&self) -> Vec<PolicyRule> {
+        rbac::rules(&self.needs())
+    }
+    /// The roles and bindings that give it all that it needs, to lead and to serve webhooks included.
+    fn roles(&self, options: &ManifestOptions) -> Vec<Value>;
     /// All that a cluster needs to run it, in the order in which to apply it.
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value>;
     /// Puts it to work in a cluster of a manager: [`Manager::handle`] is its own, [`Manager::cluster`] another.
@@ -67,7 +79,8 @@ impl<O: Style> App<O> {
             chain: Chain::only::<O::Resource>(),
             hooks: Vec::new(),
             extensions: Vec::new(),
-            rules: Vec::new(),
+            needs: Vec::new(),
+            version: None,
         }
     }
 
@@ -213,9 +226,31 @@ impl<O: Style> App<O> {
         self
     }
 
-    /// The operator must be allowed these `verbs` on a `resource` (its plural), beyond what follows from its kinds.
-    pub fn allow(mut self, group: &str, resource: &str, verbs: &[&str]) -> Self {
-        self.rules.push(rbac::rule(group, resource, verbs));
+    /// The operator must be allowed these `verbs` on a `resource` (its plural), beyond what follows from its kinds, where it
+    /// serves resources.
+    ///
+    /// # Panics
+    /// If one of them is `*`: what an operator may do is said in full.
+    pub fn allow(self, group: &str, resource: &str, verbs: &[&str]) -> Self {
+        self.also_needs(group, resource, verbs, Scope::Served)
+    }
+
+    /// The same for a kind that lives in no namespace, such as `nodes`.
+    ///
+    /// # Panics
+    /// If one of them is `*`.
+    pub fn allow_in_cluster(self, group: &str, resource: &str, verbs: &[&str]) -> Self {
+        self.also_needs(group, resource, verbs, Scope::Cluster)
+    }
+
+    fn also_needs(mut self, group: &str, resource: &str, verbs: &[&str], scope: Scope) -> Self {
+        self.needs.extend(rbac::asked(group, resource, verbs, scope));
+        self
+    }
+
+    /// The operator's version, which charts and bundles carry: usually `env!("CARGO_PKG_VERSION")`.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
         self
     }
 
@@ -247,6 +282,10 @@ impl<O: Style> Program for App<O> {
         &self.name
     }
 
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     fn crds(&self) -> Vec<CustomResourceDefinition> {
         manifests::definitions(self)
     }
@@ -263,14 +302,31 @@ impl<O: Style> Program for App<O> {
         }
     }
 
-    fn rules(&self) -> Vec<PolicyRule> {
-        let needs = rbac::Needs {
+    fn kinds(&self) -> Vec<Declared> {
+        self.declaration.declared()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let mut patches = vec![rbac::REPORTS];
+        if self.declaration.patches_resources() {
+            patches.push(rbac::HOLDS);
+        }
+        if self.chain.converts() {
+            patches.push(rbac::MOVES);
+        }
+        let basis = Basis {
             own: self.declaration.resource(),
-            patches: self.declaration.patches_resources() || self.chain.converts(),
-            reports: true,
-            declared: self.declaration.declared(),
+            is_namespaced: self.declaration.is_namespaced(),
+            patches,
+            declared: self.kinds(),
         };
-        rbac::rules(&needs, &self.rules)
+        let mut needs = rbac::declared(&basis);
+        needs.extend(self.needs.iter().cloned());
+        needs
+    }
+
+    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::permissions(self, options)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {

@@ -14,12 +14,14 @@ use windlass_runtime::webhook::{ServeError, Serving, Webhooks};
 use windlass_runtime::{Handle, LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
 
 use crate::app::Program;
+use crate::bundle::command::BundleArgs;
 use crate::connect::Connection;
 use crate::log::{self, LogFormat};
-use crate::manifests::{self, ManifestOptions};
+use crate::manifests::command::{ManifestsArgs, RbacArgs};
 use crate::observe::{self, Scope};
+use crate::permissions::{self, Asked};
 use crate::plan::command::PlanArgs;
-use crate::{permissions, plan};
+use crate::{bundle, manifests, migrate, plan, rbac};
 
 /// Where webhooks are, unless it is said.
 const WEBHOOK_PORT: u16 = 9443;
@@ -42,9 +44,13 @@ enum Command {
     /// Prints the definitions of the operator's kinds
     Crd,
     /// Prints the permissions that the operator needs
-    Rbac(ManifestArgs),
-    /// Prints all that a cluster needs to run the operator
+    Rbac(RbacArgs),
+    /// Prints all that a cluster needs to run the operator, or writes it as a chart or for kustomize
     Manifests(ManifestsArgs),
+    /// Writes the operator and all that is to be known of it as one artifact
+    Bundle(BundleArgs),
+    /// Moves the resources of all namespaces to the storage version; an operator that serves all does so by itself
+    Migrate,
     /// Prints what the operator would do, and does nothing
     Plan(PlanArgs),
     /// Prints a Grafana dashboard of the operator
@@ -101,19 +107,6 @@ struct RunArgs {
 }
 
 #[derive(Args)]
-struct ManifestArgs {
-    /// The namespace of the operator itself
-    #[arg(long, short = 'n')]
-    namespace: Option<String>,
-    /// The image to run
-    #[arg(long)]
-    image: Option<String>,
-    /// Serves the resources of this namespace only, with permissions to match
-    #[arg(long, value_name = "NAMESPACE")]
-    watch_namespace: Option<String>,
-}
-
-#[derive(Args)]
 struct JobArgs {
     /// A regular expression for the job of the scraper; any with the operator's name in it if it is not said
     #[arg(long, value_name = "REGEX")]
@@ -127,16 +120,6 @@ struct AlertArgs {
     /// Prints a PrometheusRule for the Prometheus operator, of this namespace, instead of a file of rules
     #[arg(long, value_name = "NAMESPACE")]
     prometheus_rule: Option<String>,
-}
-
-#[derive(Args)]
-struct ManifestsArgs {
-    #[command(flatten)]
-    of: ManifestArgs,
-    /// For an operator that runs outside of the cluster (`run --webhooks=local`): definitions, an account and its
-    /// permissions, no Deployment
-    #[arg(long)]
-    local: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -160,9 +143,10 @@ pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => operate(program, &cli.connection, &args),
         Command::Crd => print(&program.crds().iter().map(manifests::value).collect::<Vec<_>>()),
-        Command::Rbac(args) => print(&manifests::permissions(program, &args.options(program))),
-        Command::Manifests(args) if args.local => print(&manifests::visiting(program, &args.of.options(program))),
-        Command::Manifests(args) => print(&program.manifests(&args.of.options(program))),
+        Command::Rbac(args) => manifests::command::rbac(program, &args).map_err(Into::into),
+        Command::Manifests(args) => manifests::command::manifests(program, &args).map_err(Into::into),
+        Command::Bundle(args) => bundle::command::run(program, &args).map_err(Into::into),
+        Command::Migrate => move_all(program, &cli.connection),
         Command::Plan(args) => foresee(program, &cli.connection, &args),
         Command::Dashboard(args) => draw(&Scope::of(program, args.job.as_deref())),
         Command::Alerts(args) => {
@@ -196,16 +180,17 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
         config.journal = !args.no_journal;
         config.traces = TraceSettings::from_environment(program.name())?;
         let own_namespace = client.default_namespace().to_owned();
-        let lease_namespace = args.leader_election_namespace.clone().unwrap_or_else(|| own_namespace.clone());
+        let lease_namespace = args.lease_namespace(&own_namespace);
         config.leader = args.leader_elect.then(|| LeaderConfig::new(lease_namespace.clone(), program.name()));
         config.shards = args.shards.map(|count| ShardConfig::new(lease_namespace, program.name(), count));
         let webhooks = webhooks(program, args, &own_namespace);
         let mut manager = Manager::new(client, config);
         let cluster = manager.handle();
-        install(program, &mut manager, &cluster, args);
+        install(program, &mut manager, (&cluster, &own_namespace), args);
         for context in &args.also_context {
             let cluster = manager.cluster(context, connection.client_of(context).await?);
-            install(program, &mut manager, &cluster, args);
+            let namespace = cluster.client.default_namespace().to_owned();
+            install(program, &mut manager, (&cluster, &namespace), args);
         }
         tracing::info!(operator = program.name(), version = env!("CARGO_PKG_VERSION"), "Starting");
         let (stop, served) = (stop_on_signal()?, CancellationToken::new());
@@ -224,28 +209,58 @@ fn operate(program: &dyn Program, connection: &Connection, args: &RunArgs) -> Re
     })
 }
 
+fn move_all(program: &dyn Program, connection: &Connection) -> Result<(), AnyError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async { Ok(migrate::run(program, connection.client().await?).await?) })
+}
+
 fn foresee(program: &dyn Program, connection: &Connection, args: &PlanArgs) -> Result<(), AnyError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     Ok(runtime.block_on(plan::command::run(program, connection, args))?)
 }
 
-/// Puts the operator to work in one cluster.
-fn install(program: &dyn Program, manager: &mut Manager, cluster: &Handle, args: &RunArgs) {
+/// Puts the operator to work in one cluster, where `own` is its namespace.
+fn install(program: &dyn Program, manager: &mut Manager, (cluster, own): (&Handle, &str), args: &RunArgs) {
     let namespaces = match &args.watch_namespace_selector {
         Some(labels) => Namespaces::labelled(cluster, labels.clone()),
-        None if args.watch_namespace.is_empty() => Namespaces::all(),
-        None => Namespaces::only(args.watch_namespace.clone()),
+        None => match args.served() {
+            served if served.is_empty() => Namespaces::all(),
+            served => Namespaces::only(served),
+        },
     };
     program.install_in(manager, cluster, namespaces.clone());
     let name =
         cluster.cluster.as_ref().map_or_else(|| "permissions".to_owned(), |name| format!("permissions of {name}"));
     let check = manager.health().check(name, "not checked yet");
-    tokio::spawn(permissions::watch(cluster.client.clone(), program.rules(), namespaces, check));
+    let mut asked =
+        Asked { operator: program.name().to_owned(), needs: program.needs(), namespaces, own: own.to_owned() };
+    // Replicas find each other, and webhooks are reached, in the manager's own cluster alone.
+    if cluster.cluster.is_none() {
+        if args.leader_elect || args.shards.is_some() {
+            asked.own = args.lease_namespace(own);
+            asked.needs.extend(rbac::lead(program.name(), args.shards.is_some()));
+        }
+        if args.webhooks == WebhookMode::Cluster && args.webhook_namespace.as_ref().is_none_or(|it| *it == asked.own) {
+            asked.needs.extend(rbac::webhooks(&program.registration(args.served())));
+        }
+    }
+    tokio::spawn(permissions::watch(cluster.client.clone(), cluster.tap.clone(), asked, check));
+}
+
+impl RunArgs {
+    /// The namespaces to serve; an empty variable of the environment names none.
+    fn served(&self) -> Vec<String> {
+        self.watch_namespace.iter().filter(|name| !name.is_empty()).cloned().collect()
+    }
+
+    fn lease_namespace(&self, own: &str) -> String {
+        self.leader_election_namespace.clone().unwrap_or_else(|| own.to_owned())
+    }
 }
 
 /// The webhooks that are to be served, if any are.
 fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<Webhooks> {
-    let registration = program.registration(args.watch_namespace.clone());
+    let registration = program.registration(args.served());
     let (ip, service) = match args.webhooks {
         _ if registration.is_empty() => return None,
         WebhookMode::Off => {
@@ -275,20 +290,6 @@ async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -
     Ok(serving)
 }
 
-impl ManifestArgs {
-    fn options(&self, program: &dyn Program) -> ManifestOptions {
-        let mut options = ManifestOptions::of(program);
-        options.watch_namespace = self.watch_namespace.clone();
-        if let Some(namespace) = &self.namespace {
-            options.namespace = namespace.clone();
-        }
-        if let Some(image) = &self.image {
-            options.image = image.clone();
-        }
-        options
-    }
-}
-
 fn stop_on_signal() -> std::io::Result<CancellationToken> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -310,8 +311,7 @@ fn draw(scope: &Scope) -> Result<(), AnyError> {
 }
 
 fn print(objects: &[Value]) -> Result<(), AnyError> {
-    let documents = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
-    println!("{}", documents.join("---\n").trim_end());
+    print!("{}", manifests::yaml(objects)?);
     Ok(())
 }
 

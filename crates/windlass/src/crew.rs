@@ -3,29 +3,31 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use serde_json::Value;
+use windlass_runtime::engine::Declared;
 use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Handle, Manager, Namespaces};
 
 use crate::app::Program;
+use crate::command;
 use crate::manifests::{self, ManifestOptions};
-use crate::{command, rbac};
+use crate::rbac::Need;
 
 /// Makes one program of several operators: add each by [`Crew::with`], then call [`Crew::main`].
 ///
 /// They share the process, its caches and its connections, the name, the account and the lease; each has a queue and
 /// workers of its own.
 pub fn program(name: impl Into<String>) -> Crew {
-    Crew { name: name.into(), members: Vec::new() }
+    Crew { name: name.into(), version: None, members: Vec::new() }
 }
 
 /// Several operators in one program.
 #[must_use = "call .main()"]
 pub struct Crew {
     name: String,
+    version: Option<String>,
     members: Vec<Box<dyn Program>>,
 }
 
@@ -47,6 +49,12 @@ impl Crew {
         self
     }
 
+    /// The program's version, which charts and bundles carry: usually `env!("CARGO_PKG_VERSION")`.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
     /// The `main` of the program.
     pub fn main(self) -> ExitCode {
         self.run_blocking(std::env::args_os().collect())
@@ -56,6 +64,10 @@ impl Crew {
 impl Program for Crew {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     fn crds(&self) -> Vec<CustomResourceDefinition> {
@@ -77,8 +89,22 @@ impl Program for Crew {
         all
     }
 
-    fn rules(&self) -> Vec<PolicyRule> {
-        rbac::merge(self.members.iter().flat_map(|member| member.rules()).collect())
+    fn kinds(&self) -> Vec<Declared> {
+        self.members.iter().flat_map(|member| member.kinds()).collect()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let mut all: Vec<Need> = Vec::new();
+        for need in self.members.iter().flat_map(|member| member.needs()) {
+            if !all.contains(&need) {
+                all.push(need);
+            }
+        }
+        all
+    }
+
+    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::permissions(self, options)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {

@@ -27,30 +27,36 @@
 //! }
 //! ```
 
+/// The derives write this name.
+#[cfg(test)]
+extern crate self as windlass;
+
 mod app;
+pub mod bundle;
 mod command;
 mod connect;
 mod crew;
 mod handlers;
 mod log;
 mod manifests;
+mod migrate;
 pub mod observe;
 mod permissions;
 pub mod plan;
 pub mod prelude;
-mod rbac;
+pub mod rbac;
 mod reconciler;
 
 pub use app::{App, Program, operator};
 pub use crew::{Crew, program};
 pub use handlers::handlers;
-pub use manifests::ManifestOptions;
+pub use manifests::{Extra, ManifestOptions};
 pub use reconciler::{ReconcileApp, controller, reconcile};
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
     Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
-    OrderError, Outcome, Part, Piece, Pods, Readiness, Rule, Scale, Severity, Statement, Status, Truth, Versions, View,
-    World, condition, definition, names,
+    OrderError, Outcome, Part, Piece, Pods, Readiness, Refused, Rule, Scale, Severity, Statement, Status, Truth,
+    Versions, View, World, condition, definition, names,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
@@ -68,6 +74,8 @@ mod book {
     mod handlers {}
     #[doc = include_str!("../../../docs/observability.md")]
     mod observability {}
+    #[doc = include_str!("../../../docs/packaging.md")]
+    mod packaging {}
     #[doc = include_str!("../../../docs/parts.md")]
     mod parts {}
     #[doc = include_str!("../../../docs/resources.md")]

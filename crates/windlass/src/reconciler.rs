@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::core::ApiResource;
@@ -22,7 +21,7 @@ use windlass_runtime::{
 use crate::app::Program;
 use crate::command;
 use crate::manifests::{self, ManifestOptions};
-use crate::rbac::{self, Needs};
+use crate::rbac::{self, Basis, Need, Scope};
 
 /// Makes a program of a [`Reconcile`] of a kind of one's own: declare its kinds, then call [`ReconcileApp::main`].
 pub fn reconcile<R: Reconcile<Resource: CustomResource>>(reconcile: R) -> ReconcileApp<R> {
@@ -61,7 +60,8 @@ pub struct ReconcileApp<R: Reconcile<Resource: Object<DynamicType = ()>>> {
     conditions: Option<fn(Switched<R>) -> Switched<R>>,
     hooks: Vec<Hook>,
     extensions: Vec<Extension>,
-    rules: Vec<PolicyRule>,
+    needs: Vec<Need>,
+    version: Option<String>,
     workers: Option<usize>,
     resync: Option<Duration>,
 }
@@ -76,7 +76,8 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> ReconcileApp<R> {
             conditions: None,
             hooks: Vec::new(),
             extensions: Vec::new(),
-            rules: Vec::new(),
+            needs: Vec::new(),
+            version: None,
             workers: None,
             resync: None,
         }
@@ -160,9 +161,19 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> ReconcileApp<R> {
         self
     }
 
-    /// It must be allowed these `verbs` on a `resource` (its plural), beyond what follows from its kinds.
+    /// It must be allowed these `verbs` on a `resource` (its plural), beyond what follows from its kinds, where it serves
+    /// objects.
+    ///
+    /// # Panics
+    /// If one of them is `*`: what an operator may do is said in full.
     pub fn allow(mut self, group: &str, resource: &str, verbs: &[&str]) -> Self {
-        self.rules.push(rbac::rule(group, resource, verbs));
+        self.needs.extend(rbac::asked(group, resource, verbs, Scope::Served));
+        self
+    }
+
+    /// The program's version, which charts and bundles carry: usually `env!("CARGO_PKG_VERSION")`.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
         self
     }
 
@@ -177,6 +188,10 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Program for ReconcileApp<
         &self.name
     }
 
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     fn crds(&self) -> Vec<CustomResourceDefinition> {
         manifests::definitions(self)
     }
@@ -189,14 +204,28 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Program for ReconcileApp<
         Registration { name, hooks, chains, namespaces }
     }
 
-    fn rules(&self) -> Vec<PolicyRule> {
-        let needs = Needs {
+    fn kinds(&self) -> Vec<Declared> {
+        self.kinds.iter().map(|kind| kind.declared.clone()).collect()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let mut patches: Vec<_> = self.conditions.map(|_| rbac::REPORTS).into_iter().collect();
+        if self.chains.iter().any(Chain::converts) {
+            patches.push(rbac::MOVES);
+        }
+        let basis = Basis {
             own: ApiResource::erase::<R::Resource>(&()),
-            patches: self.chains.iter().any(Chain::converts),
-            reports: self.conditions.is_some(),
-            declared: self.kinds.iter().map(|kind| kind.declared.clone()).collect(),
+            is_namespaced: !owners::is_cluster_scoped::<R::Resource>(),
+            patches,
+            declared: self.kinds(),
         };
-        rbac::rules(&needs, &self.rules)
+        let mut needs = rbac::declared(&basis);
+        needs.extend(self.needs.iter().cloned());
+        needs
+    }
+
+    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::permissions(self, options)
     }
 
     fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {

@@ -6,10 +6,14 @@
 mod served;
 
 use served::Served;
+use tokio_util::sync::CancellationToken;
+use windlass::Program;
 use windlass::k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use windlass::kube::Api;
 use windlass::kube::api::{ListParams, Patch, PatchParams, PostParams};
 use windlass::prelude::*;
+use windlass::runtime::webhook::{Migrated, Webhooks, migrate};
+use windlass::runtime::{Health, Manager, ManagerConfig};
 use windlass::serde_json::json;
 
 pub mod v1alpha1 {
@@ -146,6 +150,20 @@ fn a_mistake_in_a_conversion_is_named() {
         .assert_only(&["v1beta1 -> v1alpha1: spec.hosts", "v1beta1 -> v1alpha1: spec.timeoutSeconds"]);
 }
 
+#[test]
+#[should_panic(expected = "v1alpha1 -> v1beta1: spec.timeoutSeconds is refused: it is ")]
+fn a_value_that_the_other_version_refuses_is_named() {
+    let generous = |old: v1alpha1::Cache| {
+        let mut new = beta_of_alpha(old);
+        new.spec.timeout_seconds *= 10;
+        new
+    };
+    Versions::of::<v1alpha1::Cache>()
+        .then(generous, alpha_of_beta)
+        .losses()
+        .assert_only(&["v1beta1 -> v1alpha1: spec.hosts", "v1beta1 -> v1alpha1: spec.timeoutSeconds"]);
+}
+
 fn cache(name: &str) -> v1::Cache {
     let host = |name: &str, weight| v1::Host { name: name.into(), weight };
     let hosts = vec![host("a", Some(1)), host("b", Some(2))];
@@ -221,4 +239,38 @@ async fn objects_move_to_a_new_storage_version() {
     assert!(old_revisions.iter().all(|old| !new_revisions.contains(old)), "each was written");
     assert_eq!(newest.get("c-7").await.unwrap().spec.zone.as_deref(), Some("north"));
     served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_of_some_namespaces_leaves_the_move_to_somebody_with_a_right_to_all() {
+    let before = versions().stored_as::<v1beta1::Cache>();
+    let served = Served::start(&windlass::operator(Caches).versions(&before)).await;
+    served.cluster.api().create(&PostParams::default(), &cache("c")).await.unwrap();
+    let cluster = served.end_webhooks().await;
+    let app = windlass::operator(Caches).versions(&versions());
+    let webhooks = Webhooks {
+        registration: app.registration(vec!["elsewhere".into()]),
+        address: "127.0.0.1:0".parse().unwrap(),
+        service: None,
+        namespace: "default".into(),
+    };
+    let (health, stop) = (Health::default(), CancellationToken::new());
+    let check = health.check("webhooks", "are not served yet");
+    let manager = Manager::new(cluster.client(), ManagerConfig::new("caches"));
+    let mut serving = webhooks.start(&manager.handle(), check, stop.clone()).await.unwrap();
+    serving.ready().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
+    let is_stored_as = |wanted: &'static [&'static str]| {
+        move |all: &[CustomResourceDefinition]| {
+            let stored = all.iter().find_map(|it| it.status.as_ref()?.stored_versions.clone());
+            stored.is_some_and(|stored| stored == wanted)
+        }
+    };
+    windlass_testkit::until(definitions.clone(), is_stored_as(&["v1beta1", "v1"])).await;
+    let moved = migrate(&cluster.client(), versions().chain()).await.unwrap();
+    assert_eq!(moved, Migrated::Done(1));
+    windlass_testkit::until(definitions, is_stored_as(&["v1"])).await;
+    stop.cancel();
+    serving.ended().await;
+    cluster.stop().await;
 }

@@ -42,7 +42,12 @@ pub struct MemcachedOperator;
 /// The operator as a program.
 pub fn app() -> App<MemcachedOperator> {
     let judge = Hook::validate(judge).ignoring_failure();
-    windlass::operator(MemcachedOperator).owns::<Deployment>().owns::<Service>().pods().webhook(judge)
+    windlass::operator(MemcachedOperator)
+        .version(env!("CARGO_PKG_VERSION"))
+        .owns::<Deployment>()
+        .owns::<Service>()
+        .pods()
+        .webhook(judge)
 }
 
 /// Warns of images that may become others while a cluster runs.

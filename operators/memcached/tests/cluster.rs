@@ -1,4 +1,4 @@
-//! The operator at work on a cluster in this process, with Pods that only pretend to run.
+//! The operator at work on a cluster in this process, with its own rights and Pods that only pretend to run.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,16 +9,17 @@ use futures::TryStreamExt;
 use memcached_operator::{Memcached, MemcachedSpec, app};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass::Program;
 use windlass::k8s_openapi::api::core::v1::Event as CoreEvent;
 use windlass::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use windlass::kube::runtime::wait::await_condition;
 use windlass::kube::runtime::{WatchStreamExt, watcher};
 use windlass::kube::{Api, Client, Resource};
 use windlass::prelude::*;
+use windlass::rbac::{Comparison, Part, Recording, Right};
 use windlass::runtime::tap::Tap;
 use windlass::runtime::{Clock, Manager, ManagerConfig, Namespaces, RunError};
 use windlass::serde_json::{Value, json};
+use windlass::{ManifestOptions, Program};
 use windlass_testkit::{Profile, TestCluster};
 
 /// Far more than anything here takes; only a failure waits for it.
@@ -38,7 +39,12 @@ impl Fixture {
         let client = cluster.client();
         let app = app();
         cluster.define(app.crds()).await;
-        let mut manager = Manager::new(client.clone(), ManagerConfig::new(app.name()));
+        // The operator has the rights of its service account, and no others: one that it lacks fails the test.
+        let options = ManifestOptions::of(&app);
+        cluster.namespace(&options.namespace).await;
+        cluster.apply(app.roles(&options)).await;
+        let own_client = cluster.client_of_account(&options.namespace, app.name());
+        let mut manager = Manager::new(own_client, ManagerConfig::new(app.name()));
         app.install(&mut manager, Namespaces::all());
         let (tap, stop) = (manager.tap().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
@@ -101,10 +107,15 @@ impl Fixture {
         tokio::time::timeout(PATIENCE, is_gone).await.unwrap().unwrap();
     }
 
-    async fn end(self) {
+    /// Ends everything; what the operator did must have been allowed.
+    async fn end(self) -> Recording {
         self.stop.cancel();
         self.running.await.unwrap().unwrap();
         self.cluster.stop().await;
+        let recording = Recording::of(&app(), self.tap.rights());
+        assert_eq!(recording.rights.refused(), [] as [&Right; 0], "the operator's own role is not enough");
+        recording.save().unwrap();
+        recording
     }
 }
 
@@ -172,7 +183,29 @@ async fn a_cluster_is_made_scaled_healed_and_removed() {
     for pod in pods {
         fixture.gone::<Pod>(&pod.name_any()).await;
     }
-    fixture.end().await;
+    the_role_is_enough_and_not_more_than_needed(fixture.end().await);
+}
+
+/// What a whole life takes is what is declared, but for what is argued here.
+fn the_role_is_enough_and_not_more_than_needed(life: Recording) {
+    let comparison = Comparison::of(&app(), &[life]);
+    comparison.assert_enough();
+    // Nobody else leads in this process, and no webhooks are served: the tests of the program have those.
+    comparison.of_part(Part::Work).assert_used_but(&[
+        // Lists and watches are how the runtime reads; whoever may do that sees as much as by a get.
+        "get memcacheds.cache.example.com",
+        "get deployments.apps",
+        "get services",
+        "get replicasets.apps",
+        "get pods",
+        // Clusters with OwnerReferencesPermissionEnforcement ask for it; the embedded one does not.
+        "update memcacheds.cache.example.com/finalizers",
+        // Both children are always wanted; the next release may want one no longer, and has to remove it.
+        "delete deployments.apps",
+        "delete services",
+        // Only an event that repeats is counted.
+        "patch events",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 use windlass::k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use windlass::k8s_openapi::api::coordination::v1::Lease;
-use windlass::kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use windlass::k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use windlass::kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use windlass::kube::core::{ApiResource, GroupVersionKind};
 use windlass::kube::runtime::wait::{await_condition, conditions};
 use windlass::kube::{Api, Client};
@@ -158,6 +159,20 @@ async fn the_permissions_of_the_manifests_are_enough_and_the_lease_is_given_back
     let readiness = get(port, "/readyz").await;
     assert!(readiness.starts_with("HTTP/1.1 200") && readiness.contains("[+]watch deployments.apps ok"), "{readiness}");
     assert!(readiness.contains("[+]webhooks ok"), "{readiness}");
+
+    // A right that is taken away shows when it is missed.
+    let bindings: Api<ClusterRoleBinding> = Api::all(installed.client.clone());
+    bindings.delete(NAME, &DeleteParams::default()).await.unwrap();
+    let more = windlass::serde_json::json!({"spec": {"size": 2}});
+    let memcacheds: Api<Memcached> = Api::namespaced(installed.client.clone(), "default");
+    memcacheds.patch("cache", &PatchParams::default(), &Patch::Merge(&more)).await.unwrap();
+    let line = running.says("Permissions were taken away").await;
+    let command = "or run: memcached-operator rbac --namespace memcached-system | kubectl apply -f -";
+    assert!(
+        line.contains("add to the rules of ClusterRole memcached-operator: {") && line.ends_with(command),
+        "{line}"
+    );
+    assert!(get(port, "/readyz").await.contains("[-]permissions failed: add to the rules of ClusterRole"));
 
     let leases: Api<Lease> = Api::namespaced(installed.client.clone(), NAMESPACE);
     let holder = |lease: Lease| lease.spec.and_then(|spec| spec.holder_identity);

@@ -33,6 +33,7 @@ pub(crate) struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Tool {
     Kubectl,
+    Helm,
     KubeApiserver,
     KubeControllerManager,
     KubeScheduler,
@@ -45,6 +46,8 @@ enum Tool {
 /// Installs what the tests need and says where kubectl is.
 pub(crate) fn install() -> Result<PathBuf> {
     debian::packages()?;
+    // Found by the tests under its release.
+    helm()?;
     kubectl()
 }
 
@@ -56,6 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for tool in &options.tools {
         let (name, path) = match tool {
             Tool::Kubectl => ("kubectl", kubectl()?),
+            Tool::Helm => ("helm", helm()?),
             Tool::KubeApiserver => ("kube-apiserver", kube_apiserver()?),
             Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
             Tool::KubeScheduler => ("kube-scheduler", kube_scheduler()?),
@@ -72,6 +76,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// The etcd that the real API server keeps its objects in: the newest of the line that Kubernetes tests with. Debian's is
 /// years older and lacks what watches of today's API server ask for.
 pub(crate) const ETCD: &str = "3.6.16";
+
+/// The helm that charts are checked with: the newest of the line that is built on the pinned Kubernetes, so that most of it
+/// is built already.
+pub(crate) const HELM: &str = "3.21.4";
+
+/// helm, built once per machine.
+pub(crate) fn helm() -> Result<PathBuf> {
+    let package = Package::Program("helm.sh/helm/v3/cmd/helm");
+    program("helm", HELM, "one or two minutes", |output| go::build("tools/helm", package, "-s -w", output))
+}
 
 /// kubectl of the pinned release, built once per machine.
 pub(crate) fn kubectl() -> Result<PathBuf> {

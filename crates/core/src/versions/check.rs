@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::conform::offence;
 use super::sample::{Dice, Fill, value};
 use super::{Chain, Version};
 use crate::difference::words;
@@ -28,9 +29,25 @@ pub struct Loss {
     pub returned: Option<Value>,
 }
 
-/// What the functions between versions lose, and so is kept in annotations.
+/// A value that a function makes and that the API server refuses in the other version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// The version that the object was in.
+    pub from: &'static str,
+    /// The version that it became.
+    pub to: &'static str,
+    /// Where the value is.
+    pub field: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// What the functions between versions lose, and so is kept in annotations, and what they make that is refused.
 #[derive(Clone, Debug, Default)]
-pub struct Losses(Vec<Loss>);
+pub struct Losses {
+    lost: Vec<Loss>,
+    refused: Vec<Refused>,
+}
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,48 +55,75 @@ impl fmt::Display for Loss {
     }
 }
 
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}: {} is refused", self.from, self.to, self.field)
+    }
+}
+
 impl Losses {
-    /// All of them.
+    /// All fields that are lost.
     pub fn all(&self) -> &[Loss] {
-        &self.0
+        &self.lost
     }
 
-    /// Nothing is lost but what is expected, each as `v1 -> v1beta1: spec.weight`.
+    /// All fields that are made and refused.
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// Nothing is lost but what is expected, each as `v1 -> v1beta1: spec.weight`, and nothing is made that the other version
+    /// refuses, but what is expected, each as `v1 -> v1beta1: spec.size is refused`.
     ///
     /// # Panics
-    /// If anything else is lost, or something that is expected is not.
+    /// If anything else is lost or refused, or something that is expected is not.
     #[track_caller]
     pub fn assert_only(&self, expected: &[&str]) {
-        let found: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        let unexpected = self.0.iter().filter(|loss| !expected.contains(&loss.to_string().as_str()));
+        let refused = self.refused.iter().map(ToString::to_string);
+        let found: Vec<String> = self.lost.iter().map(ToString::to_string).chain(refused).collect();
+        let unexpected = self.lost.iter().filter(|loss| !expected.contains(&loss.to_string().as_str()));
         let mut complaints: Vec<String> = unexpected
             .map(|loss| {
                 let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
                 format!("{loss} is lost: {} comes back as {}", show(&loss.example), show(&loss.returned))
             })
             .collect();
+        let refused = self.refused.iter().filter(|refused| !expected.contains(&refused.to_string().as_str()));
+        complaints.extend(refused.map(|refused| format!("{refused}: it {}", refused.why)));
         let missing = expected.iter().filter(|line| !found.iter().any(|found| found == *line));
-        complaints.extend(missing.map(|line| format!("{line} is not lost (any more)")));
+        complaints.extend(missing.map(|line| format!("{line} does not happen (any more)")));
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     }
 }
 
 /// Sends objects of every version to every other and back.
 pub(super) fn losses(chain: &Chain) -> Losses {
-    let mut found = BTreeMap::new();
+    let (mut found, mut refused) = (BTreeMap::new(), BTreeMap::new());
+    let schemas: Vec<Value> = chain.versions.iter().map(schema).collect();
     for (index, version) in chain.versions.iter().enumerate() {
         for object in objects(version) {
             for (other, to) in chain.versions.iter().enumerate().filter(|(other, _)| *other != index) {
                 let away = send(chain, object.clone(), &to.api_version);
                 if other.abs_diff(index) == 1 {
                     collect(&mut found, (version, to), &away);
+                    // What is refused as it is says nothing of what it becomes.
+                    if offence(&schemas[index], &object).is_none() {
+                        refuse(&mut refused, (version, to), offence(&schemas[other], &away));
+                    }
                 }
                 let back = send(chain, away.clone(), &version.api_version);
                 assert_eq!(back, object, "not restored after it was {away}");
             }
         }
     }
-    Losses(found.into_values().collect())
+    Losses { lost: found.into_values().collect(), refused: refused.into_values().collect() }
+}
+
+/// Notes where the API server would refuse what became of an object.
+fn refuse(found: &mut BTreeMap<String, Refused>, (from, to): (&Version, &Version), offence: Option<(String, String)>) {
+    let Some((field, why)) = offence else { return };
+    let refused = Refused { from: from.facts.version, to: to.facts.version, field, why };
+    found.entry(refused.to_string()).or_insert(refused);
 }
 
 type Found = BTreeMap<String, Loss>;
@@ -105,11 +149,15 @@ fn send(chain: &Chain, object: Value, to: &str) -> Value {
     chain.convert(object, to).unwrap_or_else(|error| panic!("{text} does not become {to}: {error}"))
 }
 
-/// Objects of a version as its type writes them.
-fn objects(version: &Version) -> Vec<Value> {
+fn schema(version: &Version) -> Value {
     let mut definition = (version.define)();
     let schema = definition.spec.versions.pop().and_then(|version| version.schema?.open_api_v3_schema);
-    let schema = serde_json::to_value(schema).unwrap_or_default();
+    serde_json::to_value(schema).unwrap_or_default()
+}
+
+/// Objects of a version as its type writes them.
+fn objects(version: &Version) -> Vec<Value> {
+    let schema = schema(version);
     let make = |seed: u64| {
         let fill = match seed {
             0 => Fill::Nothing,

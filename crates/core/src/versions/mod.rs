@@ -1,6 +1,8 @@
 //! Several versions of one kind, and the ways between them.
 
 mod check;
+mod conform;
+mod pattern;
 mod sample;
 mod step;
 
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-pub use check::{Loss, Losses};
+pub use check::{Loss, Losses, Refused};
 pub use step::ConvertError;
 
 use crate::resource::{CustomResource, Facts, definition};
@@ -106,7 +108,8 @@ impl<Newest: CustomResource> Versions<Newest> {
         &self.chain
     }
 
-    /// What the functions lose, found by sending objects that are made after the schemas both ways.
+    /// What the functions lose, and what they make that the other version refuses, found by sending objects that are made
+    /// after the schemas both ways.
     ///
     /// # Panics
     /// If something is lost even with what is kept, or a function panics.

@@ -2,6 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::pattern;
+
+/// How often a text after a pattern is made until it is as long as it may be.
+const ATTEMPTS_MAX: usize = 20;
+
 /// Numbers that look like chance and are the same in every run.
 pub(super) struct Dice(u64);
 
@@ -19,7 +24,7 @@ impl Dice {
     }
 
     /// A number below `limit`.
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -68,10 +73,19 @@ fn text(schema: &Value, dice: &mut Dice) -> String {
         Some("duration") => return format!("{}s", dice.below(100)),
         _ => {}
     }
-    if let (Some(default), true) = (schema["default"].as_str(), schema["pattern"].is_string()) {
-        return default.to_owned();
-    }
     let size = |name: &str| schema[name].as_u64();
+    if let Some(pattern) = schema["pattern"].as_str() {
+        let (least, most) = (size("minLength").unwrap_or(0), size("maxLength").unwrap_or(u64::MAX));
+        let made = (0..ATTEMPTS_MAX).filter_map(|_| pattern::text(pattern, dice));
+        let is_fit = |text: &String| {
+            let length = text.chars().count() as u64;
+            (least..=most).contains(&length) && pattern::matches(pattern, text)
+        };
+        let default = || schema["default"].as_str().map(str::to_owned);
+        if let Some(text) = made.into_iter().find(is_fit).or_else(default) {
+            return text;
+        }
+    }
     let shortest = size("minLength").unwrap_or(0);
     let longest = size("maxLength").unwrap_or(shortest + 8).min(shortest + 32);
     let length = shortest + dice.below(longest.saturating_sub(shortest) + 1);

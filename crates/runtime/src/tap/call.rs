@@ -19,7 +19,7 @@ pub struct Call {
     pub subresource: String,
     /// The namespace, if there is one.
     pub namespace: Option<String>,
-    /// The name, if there is one.
+    /// The name, if there is one; for a list or a watch the one that its field selector asks for.
     pub name: Option<String>,
 }
 
@@ -47,6 +47,7 @@ impl Call {
         let subresource = Vec::from(segments).join("/");
         let watches = query.is_some_and(|query| query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1"));
         let verb = if watches { "watch" } else { verb(method, name.is_some()) };
+        let name = name.or_else(|| selected_name(query.filter(|_| matches!(verb, "list" | "watch"))?));
         Self { verb, group, version, resource, subresource, namespace, name }
     }
 
@@ -87,6 +88,13 @@ fn verb(method: &Method, named: bool) -> &'static str {
     }
 }
 
+/// The name that the field selector of a query asks for, if that is all it asks for.
+fn selected_name(query: &str) -> Option<String> {
+    let (_, selector) = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "fieldSelector")?;
+    let name = selector.strip_prefix("metadata.name=")?;
+    (!name.contains([',', '=', '!'])).then(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +125,8 @@ mod tests {
         check(Method::POST, "/apis/apps/v1/namespaces/a/deployments", "create apps/v1 deployments/ a/");
         check(Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/d/scale", "patch apps/v1 deployments/scale a/d");
         check(Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments/ a/");
+        check(Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dp", "list /v1 pods/ /p");
+        check(Method::GET, "/api/v1/pods?fieldSelector=metadata.name%21%3Dp", "list /v1 pods/ /");
         check(Method::GET, "/apis/apps/v1", "get / / /");
         check(Method::GET, "/version", "get / / /");
         check(Method::GET, "/readyz", "get / / /");

@@ -2,11 +2,12 @@
 
 mod call;
 mod calls;
+mod rights;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,10 +16,12 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
+use tokio::sync::watch;
 use tower::{BoxError, Service};
 
 pub use call::Call;
 pub use calls::{Entry, JOURNAL_MAX, Journal};
+pub use rights::{PLACES_MAX, Place, RIGHTS_MAX, Right, Rights, Uses};
 
 use crate::metrics::Metrics;
 use crate::{journal, shards, trace};
@@ -43,6 +46,8 @@ struct Inner {
     clock: Clock,
     metrics: Metrics,
     journal: Arc<Journal>,
+    rights: Arc<Mutex<Rights>>,
+    refused: watch::Sender<u64>,
     fence: Arc<Fence>,
     intercept: RwLock<Option<Intercept>>,
     on_write: RwLock<Vec<OnWrite>>,
@@ -65,6 +70,8 @@ impl Tap {
             clock,
             metrics,
             journal: Arc::default(),
+            rights: Arc::default(),
+            refused: watch::Sender::new(0),
             fence: Arc::default(),
             intercept: RwLock::default(),
             on_write: RwLock::default(),
@@ -78,6 +85,8 @@ impl Tap {
             clock: self.0.clock.clone(),
             metrics: self.0.metrics.clone(),
             journal: self.0.journal.clone(),
+            rights: self.0.rights.clone(),
+            refused: watch::Sender::new(0),
             fence: self.0.fence.clone(),
             intercept: RwLock::default(),
             on_write: RwLock::default(),
@@ -94,6 +103,16 @@ impl Tap {
     /// The record of calls.
     pub fn journal(&self) -> &Journal {
         &self.0.journal
+    }
+
+    /// The rights that all calls until now took.
+    pub fn rights(&self) -> Rights {
+        self.0.rights.lock().expect("no code that can panic runs under this lock").clone()
+    }
+
+    /// How many calls the API has refused for want of permission, as it changes.
+    pub fn refused(&self) -> watch::Receiver<u64> {
+        self.0.refused.subscribe()
     }
 
     /// Puts something in the way of all later calls, or takes it away.
@@ -164,6 +183,10 @@ impl Tap {
         let took = started.elapsed();
         self.0.metrics.request(&method, code, &host);
         self.0.metrics.request_took(call.verb, &host, took);
+        self.0.rights.lock().expect("no code that can panic runs under this lock").record(&call, code);
+        if code == Some(403) {
+            self.0.refused.send_modify(|count| *count += 1);
+        }
         self.0.journal.record(Entry { at, call: call.clone(), code, took });
         journal::called(&call, code, took);
         if let Some((tracer, contexts)) = trace {

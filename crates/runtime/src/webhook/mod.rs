@@ -12,5 +12,6 @@ mod service;
 mod trust;
 
 pub(crate) use figures::WebhookFamilies;
+pub use migration::{Migrated, migrate};
 pub use registration::{Reach, Registration};
 pub use service::{ServeError, Serving, Webhooks};

@@ -13,7 +13,7 @@ use windlass_clock::Clock;
 
 use super::figures::WebhookFamilies;
 use super::keeper::{Keeper, KeeperError};
-use super::migration;
+use super::migration::Migration;
 use super::registration::{Reach, Registration};
 use super::routes::Routes;
 use super::server::{self, ShowError, Shown};
@@ -103,10 +103,15 @@ impl Webhooks {
                 work.trust.withdraw().await;
                 ended.cancel();
             };
-            // Objects of other namespaces are none of this operator's business.
-            let serves_all = work.trust.registration.namespaces.is_empty();
-            let chains = if serves_all { work.trust.registration.chains.clone() } else { Vec::new() };
-            let migrating = migration::run(client, chains, work.clock.clone(), work.told.subscribe(), migrating);
+            let registration = &work.trust.registration;
+            let migration = Migration {
+                client,
+                name: registration.name.clone(),
+                chains: registration.chains.clone(),
+                clock: work.clock.clone(),
+                serves_all: registration.namespaces.is_empty(),
+            };
+            let migrating = migration.run(work.told.subscribe(), migrating);
             tokio::join!(serving, looking, migrating);
         });
         Ok(Serving { address, ready, task })
