@@ -31,11 +31,13 @@ pub struct Switched<R: Reconcile> {
     reconcile: Arc<R>,
     counter: Counter,
     /// How to read the conditions of the standard status, where the kind has one.
-    conditions: Option<fn(&R::Resource) -> Vec<Condition>>,
+    conditions: Option<ReadConditions<R::Resource>>,
     workloads: Vec<Arc<dyn Children>>,
     /// What was served last, also where a status cannot say it, or its author did away with it.
     served: Mutex<HashMap<ObjectKey, Served>>,
 }
+
+type ReadConditions<K> = fn(&K) -> Vec<Condition>;
 
 #[derive(Clone, Debug, Default)]
 struct Served {

@@ -38,13 +38,15 @@ pub fn controller<R: Reconcile<Resource: Object<DynamicType = ()>>>(reconcile: R
 type Switchable<R> = Controller<ByObject<Switched<R>>>;
 /// Where a controller is to work.
 type Place<'a> = (&'a Handle, &'a Namespaces);
+/// A step of putting something together.
+type Step<T> = Box<dyn Fn(T, Place<'_>) -> T + Send + Sync>;
 
 struct Kind<R: Reconcile<Resource: Object<DynamicType = ()>>> {
     declared: Declared,
     /// Lets the switches know of the kind.
-    switch: Box<dyn Fn(Switched<R>, Place<'_>) -> Switched<R> + Send + Sync>,
+    switch: Step<Switched<R>>,
     /// Lets changes of the kind wake objects.
-    wake: Box<dyn Fn(Switchable<R>, Place<'_>) -> Switchable<R> + Send + Sync>,
+    wake: Step<Switchable<R>>,
 }
 
 type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;

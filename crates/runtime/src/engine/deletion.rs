@@ -22,26 +22,29 @@ const GOING_MAX: Duration = Duration::from_secs(120);
 /// The finalizer by which the API holds an object until its dependents are let go.
 const ORPHAN: &str = "orphan";
 
-/// The finalizers that a resource is to have.
-pub(super) fn finalizers(has_cleanup: bool, is_ordered: bool) -> Vec<&'static str> {
-    let cleanup = has_cleanup.then_some(names::FINALIZER);
-    cleanup.into_iter().chain(is_ordered.then_some(names::ORDER_FINALIZER)).collect()
-}
+/// The finalizers of the runtime, in the order of the stages that they stand for.
+const STAGES: [&str; 2] = [names::FINALIZER, names::ORDER_FINALIZER];
 
 /// The finalizers of the runtime that `resource` has.
 pub(super) fn held_by<R: Resource>(resource: &R) -> Vec<&'static str> {
-    let has = |name: &str| resource.meta().finalizers.iter().flatten().any(|finalizer| finalizer == name);
-    finalizers(has(names::FINALIZER), has(names::ORDER_FINALIZER))
+    let has = |stage: &&str| resource.meta().finalizers.iter().flatten().any(|finalizer| finalizer == stage);
+    STAGES.into_iter().filter(has).collect()
 }
 
 impl<O: Operator> Engine<O> {
+    /// The finalizers that a resource is to have while it lives.
+    pub(super) fn finalizers(&self) -> Vec<&'static str> {
+        let cleanup = self.cleanup.is_some().then_some(names::FINALIZER);
+        cleanup.into_iter().chain(self.ordered.then_some(names::ORDER_FINALIZER)).collect()
+    }
+
     /// Goes on with the deletion of `resource`. Each stage lets go of its finalizer when it is done, so that none is
     /// repeated, whenever this process ends.
     pub(super) async fn dismiss(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Result<Action, Error> {
         let held = held_by(resource);
         if held.contains(&names::FINALIZER) {
             self.clean_up(resource, cx).await?;
-            let rest = finalizers(false, held.contains(&names::ORDER_FINALIZER));
+            let rest: Vec<&str> = held.into_iter().filter(|stage| *stage != names::FINALIZER).collect();
             set_finalizers(resource, &rest, cx).await?;
             return Ok(Action::Await);
         }
@@ -146,7 +149,7 @@ pub(super) async fn set_finalizers<R: CustomResource>(
 ) -> Result<(), Error> {
     let meta = resource.meta();
     let mut finalizers = meta.finalizers.clone().unwrap_or_default();
-    finalizers.retain(|finalizer| finalizer != names::FINALIZER && finalizer != names::ORDER_FINALIZER);
+    finalizers.retain(|finalizer| !STAGES.contains(&finalizer.as_str()));
     finalizers.extend(wanted.iter().map(|finalizer| (*finalizer).to_owned()));
     // The list is replaced as a whole, so it must be the one that was read.
     let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": meta.resource_version}});

@@ -29,7 +29,7 @@ pub use declaration::{Declaration, Declared, Use};
 pub use style::{Outfit, Style};
 
 use self::act::Trouble;
-use self::deletion::{finalizers, held_by, set_finalizers};
+use self::deletion::{held_by, set_finalizers};
 use self::kinds::Nursery;
 use self::memory::Memory;
 use self::note::note;
@@ -102,7 +102,7 @@ impl<O: Operator> Reconcile for Engine<O> {
             self.report(&resource, &Pass::HotLoop { message: &hot.message }, cx).await?;
             return Ok(Action::Recheck(hot.until.saturating_sub(cx.clock().elapsed())));
         }
-        let wanted = finalizers(self.cleanup.is_some(), self.ordered);
+        let wanted = self.finalizers();
         if wanted != held_by(&*resource) {
             set_finalizers(&*resource, &wanted, cx).await?;
         }
