@@ -45,7 +45,7 @@ pub use health::{Check, Health};
 pub use informer::{Index, Informer, Informers, Subscription};
 pub use key::ObjectKey;
 pub use leader::LeaderConfig;
-pub use manager::{Manager, ManagerConfig, RunError};
+pub use manager::{Manager, ManagerConfig, Purpose, RunError};
 pub use metrics::{Metrics, QueueMetrics};
 pub use namespaces::Namespaces;
 pub use object::Object;

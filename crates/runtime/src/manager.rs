@@ -49,9 +49,8 @@ pub struct ManagerConfig {
     pub journal: bool,
     /// Where traces go; `None` is nowhere.
     pub traces: Option<TraceSettings>,
-    /// Whether this is to find out what would be done: writes are caught by the tap's interceptor, and code that may change
-    /// what is outside of the cluster is not run.
-    pub rehearsal: bool,
+    /// What it is for.
+    pub purpose: Purpose,
     /// Where the time comes from.
     pub clock: Clock,
     /// How long runs in progress may take to end after a stop.
@@ -71,11 +70,21 @@ impl ManagerConfig {
             notice_loops: true,
             journal: true,
             traces: None,
-            rehearsal: false,
+            purpose: Purpose::Work,
             clock: Clock::system(),
             grace: Duration::from_secs(30),
         }
     }
+}
+
+/// What a manager is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To do what is to be done.
+    Work,
+    /// To find out what would be done: writes are caught by the tap's interceptor, and code that may change what is outside
+    /// of the cluster is not run.
+    Rehearsal,
 }
 
 /// Why a manager ended before it was asked to.
@@ -348,7 +357,8 @@ fn handle(client: Client, tap: &Tap, cluster: Option<Arc<str>>, config: &Manager
         loops: loops.clone(),
     };
     let informers = Informers::new(client.clone(), tap, surroundings);
-    let (clock, name, rehearsal) = (config.clock.clone(), config.name.as_str().into(), config.rehearsal);
+    let (clock, name, rehearsal) =
+        (config.clock.clone(), config.name.as_str().into(), config.purpose == Purpose::Rehearsal);
     let tap = tap.clone();
     Handle {
         client,

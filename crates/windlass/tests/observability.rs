@@ -1,7 +1,5 @@
 //! What is seen of an operator from outside: every metric that its dashboard, its alerts and those of others ask for exists.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeSet;
 
 use tokio_util::sync::CancellationToken;

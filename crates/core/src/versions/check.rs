@@ -107,9 +107,9 @@ pub(super) fn losses(chain: &Chain) -> Losses {
                 if other.abs_diff(index) == 1 {
                     collect(&mut found, (version, to), &away);
                     // What is refused as it is says nothing of what it becomes.
-                    if offence(&schemas[index], &object).is_none() {
-                        refuse(&mut refused, (version, to), offence(&schemas[other], &away));
-                    }
+                    let was_sound = offence(&schemas[index], &object).is_none();
+                    let offence = offence(&schemas[other], &away).filter(|_| was_sound);
+                    refuse(&mut refused, (version, to), offence);
                 }
                 let back = send(chain, away.clone(), &version.api_version);
                 assert_eq!(back, object, "not restored after it was {away}");

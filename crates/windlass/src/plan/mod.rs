@@ -18,7 +18,7 @@ use kube::{Api, Client, discovery};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use windlass_runtime::{Manager, ManagerConfig, Namespaces};
+use windlass_runtime::{Manager, ManagerConfig, Namespaces, Purpose};
 
 use self::difference::{Field, fields, title};
 use self::overlay::Overlay;
@@ -151,7 +151,8 @@ pub async fn plan(
 ) -> Result<Plan, PlanError> {
     let overlay = Overlay::new(client.clone());
     // Planned writes are not the flapping of a field, and there is nobody to be told of it.
-    let config = ManagerConfig { notice_loops: false, rehearsal: true, ..ManagerConfig::new(program.name()) };
+    let config =
+        ManagerConfig { notice_loops: false, purpose: Purpose::Rehearsal, ..ManagerConfig::new(program.name()) };
     let mut manager = Manager::new(client, config);
     manager.tap().intercept(Some(overlay.intercept()));
     program.install(&mut manager, namespaces);

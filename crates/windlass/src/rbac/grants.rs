@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn roles_allow_what_kubernetes_lets_them_allow() {
-        let rows: [(&str, &str, &str, Option<&str>, Option<&str>, bool); 15] = [
+        type Row = (&'static str, &'static str, &'static str, Option<&'static str>, Option<&'static str>, bool);
+        let rows: [Row; 15] = [
             ("", "pods", "get", Some("a"), Some("p"), true),
             ("", "pods", "list", None, None, true),
             ("", "pods", "delete", Some("a"), Some("p"), false),
