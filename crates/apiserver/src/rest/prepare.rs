@@ -41,7 +41,7 @@ pub(crate) fn for_update(scope: &Scope, part: Part, object: &mut Value, old: &Va
         object.set_meta(field, old.metadata().and_then(|metadata| metadata.get(field)).cloned().unwrap_or_default());
     }
     object.set_meta("selfLink", Value::Null);
-    strategy::prepare_update(&scope.kind, part, object, old);
+    strategy::prepare_update(&scope.kind, part, object, old, &scope.now());
     // A Pod gets its node from the cluster; nobody wants anything else of it than before.
     let counts = strategy::rules(&scope.kind).has_generation && part != Part::Binding;
     if counts && strategy::wanted_changed(&scope.kind, part, object, old) {

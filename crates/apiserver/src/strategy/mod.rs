@@ -9,6 +9,7 @@ mod rules;
 mod secret;
 mod service;
 mod service_ports;
+mod volume;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -65,7 +66,8 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => pod::prepare_create(object),
         ("", "Namespace") => namespace::prepare_create(object),
-        ("", "PersistentVolume" | "PersistentVolumeClaim") => object["status"] = json!({ "phase": "Pending" }),
+        ("", "PersistentVolume") => volume::prepare_create(object),
+        ("", "PersistentVolumeClaim") => object["status"] = json!({ "phase": "Pending" }),
         ("", "Service") => object["status"] = json!({ "loadBalancer": {} }),
         ("batch", "Job") => job::prepare_create(object),
         ("certificates.k8s.io", "CertificateSigningRequest") => certificate::prepare_create(object, user),
@@ -75,13 +77,16 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
 }
 
 /// Keeps what an update of `part` may not change.
-pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &Value) {
+pub(crate) fn prepare_update(kind: &Kind, part: Part, object: &mut Value, old: &Value, now: &str) {
     part.restrict(kind, object, old);
     if is(kind, "certificates.k8s.io", "CertificateSigningRequest") && part == Part::Object {
         take_over(object, old, "spec");
     }
     if is(kind, "", "Pod") && part == Part::Status {
         pod::keep_quality(object, old);
+    }
+    if is(kind, "", "PersistentVolume") && part == Part::Status {
+        volume::prepare_status(object, old, now);
     }
     if is(kind, "", "Namespace") && part == Part::Object {
         namespace::prepare_update(object, old);

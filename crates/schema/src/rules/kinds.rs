@@ -97,11 +97,43 @@ fn network_policy(object: &At<'_>, errors: &mut Vec<FieldError>) {
     for kind in spec.member("policyTypes").items() {
         one_of(&kind, &["Ingress", "Egress"], errors);
     }
-    for rule in spec.member("ingress").items().chain(spec.member("egress").items()) {
-        for entry in rule.member("ports").items() {
-            one_of(&entry.member("protocol"), &["TCP", "UDP", "SCTP"], errors);
-            super::cursor::port_or_name(&entry.member("port"), errors);
+    for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
+        for rule in spec.member(rules).items() {
+            rule.member("ports").items().for_each(|port| network_port(&port, errors));
+            rule.member(peers).items().for_each(|peer| network_peer(&peer, errors));
         }
+    }
+}
+
+fn network_port(entry: &At<'_>, errors: &mut Vec<FieldError>) {
+    one_of(&entry.member("protocol"), &["TCP", "UDP", "SCTP"], errors);
+    let (first, last) = (entry.member("port"), entry.member("endPort"));
+    super::cursor::port_or_name(&first, errors);
+    let Some(end) = last.int() else { return };
+    match (first.is_set(), first.int()) {
+        (false, _) => errors.push(last.invalid("may not be specified when `port` is not specified")),
+        (true, None) => errors.push(last.invalid("may not be specified when `port` is non-numeric")),
+        (true, Some(begin)) => {
+            if end < begin {
+                errors.push(last.invalid("must be greater than or equal to `port`"));
+            }
+            port(&last, errors);
+        }
+    }
+}
+
+fn network_peer(peer: &At<'_>, errors: &mut Vec<FieldError>) {
+    let (pods, namespaces, block) =
+        (peer.member("podSelector"), peer.member("namespaceSelector"), peer.member("ipBlock"));
+    selector::check(&pods, errors);
+    selector::check(&namespaces, errors);
+    if block.is_set() {
+        required(&block.member("cidr"), errors);
+    }
+    match (pods.is_set() || namespaces.is_set(), block.is_set()) {
+        (false, false) => errors.push(peer.missing("must specify a peer")),
+        (true, true) => errors.push(peer.forbidden("may not specify both ipBlock and another peer")),
+        _ => {}
     }
 }
 

@@ -366,3 +366,24 @@ fn policies_and_limits_make_sense() {
         ],
     );
 }
+
+#[test]
+fn network_policies_name_their_peers() {
+    let policy = |ingress: Value| {
+        let spec = json!({"podSelector": {}, "ingress": [ingress]});
+        json!({"metadata": {"name": "a", "namespace": "a"}, "spec": spec})
+    };
+    let kind = ("networking.k8s.io", "v1", "NetworkPolicy");
+    check(kind, policy(json!({"from": [{"podSelector": {}}], "ports": [{"port": 80, "endPort": 90}]})), &[]);
+    check(kind, policy(json!({"from": [{}]})), &["spec.ingress[0].from[0]: Required value: must specify a peer"]);
+    check(
+        kind,
+        policy(json!({"from": [{"podSelector": {}, "ipBlock": {"cidr": "10.0.0.0/8"}}]})),
+        &["spec.ingress[0].from[0]: Forbidden: may not specify both ipBlock and another peer"],
+    );
+    check(
+        kind,
+        policy(json!({"ports": [{"port": "http", "endPort": 90}]})),
+        &["spec.ingress[0].ports[0].endPort: Invalid value: 90: may not be specified when `port` is non-numeric"],
+    );
+}
