@@ -173,7 +173,9 @@ impl Api {
     /// Answers one request. Every failure is an answer, a panic too.
     pub fn handle(&self, request: Request<Body>, peer: &Peer) -> BoxFuture<'static, Response<Body>> {
         let (api, peer) = (self.clone(), peer.clone());
-        let answered = AssertUnwindSafe(handler::handle(api, request, peer)).catch_unwind();
+        // On the heap at once: it is large, and every step that takes it by value would have it on the stack once more.
+        let answering = Box::pin(handler::handle(api, request, peer));
+        let answered = AssertUnwindSafe(answering).catch_unwind();
         Box::pin(answered.map(|answered| answered.unwrap_or_else(|_| handler::panicked())))
     }
 

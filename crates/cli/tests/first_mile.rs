@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use support::{TestCluster, eventually, example, listener, memcached, success};
 
 fn address(pod: &Value) -> String {
@@ -181,6 +181,27 @@ fn down_ends_what_a_killed_cluster_left() {
     for pid in before {
         assert!(!alive(pid), "process {pid} is left behind");
     }
+}
+
+#[test]
+fn up_tells_that_the_cluster_ended_while_it_waited() {
+    let cluster = TestCluster::new();
+    let file = cluster.dir.path().join("pod.yaml");
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: never, annotations: {windlass.dev/fake-ready-seconds: never}}, \
+               spec: {containers: [{name: c, image: c}]}}";
+    std::fs::write(&file, pod).unwrap();
+    let mut up = cluster.windlass();
+    up.args(["up", "--detach", "--no-operators", "--profile", "workloads", "-f", file.to_str().unwrap()]);
+    let up = up.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the Pod to be there", || {
+        let is_there = cluster.state().join("kubeconfig").exists() && cluster.object("pod", "never").is_some();
+        if is_there { Ok(()) } else { Err("no Pod".to_owned()) }
+    });
+    kill(cluster.server_pid());
+    let output = up.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("the cluster ended by itself (signal: 9"), "{said}");
+    assert!(said.contains("windlass.log"), "{said}");
 }
 
 #[test]

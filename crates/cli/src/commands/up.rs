@@ -1,12 +1,13 @@
 //! `windlass up`: from nothing to everything ready, in one command.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use kube::Client;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
 
 use super::apply::{Applied, Mode, apply_all};
 use super::{request, serve};
@@ -64,28 +65,43 @@ async fn foreground(options: &UpOptions, manifests: &[Manifest], target: &Target
 async fn detached(options: &UpOptions, manifests: &[Manifest], target: &Target) -> Result<(), Failure> {
     let begin = Instant::now();
     let dir = dir(target);
-    start_process(options, &dir).await?;
+    let mut cluster = start_process(options, &dir).await?;
     let target = Target { dir: Some(dir.clone()), kubeconfig: None, context: None, ..target.clone() };
     let connection = connect(&target).await?;
     let operators = operator_deployments(&connection.client).await?;
     let wanted =
         Wanted { namespace: &connection.namespace, manifests, operators: &operators, timeout: options.timeout };
     say_up(begin, &dir);
-    bring_up(&connection.client, &wanted)
-        .await
-        .map_err(|failure| failure.or_advice("the cluster goes on running; `windlass down` stops it"))?;
+    tokio::select! {
+        up = bring_up(&connection.client, &wanted) => {
+            up.map_err(|failure| failure.or_advice("the cluster goes on running; `windlass down` stops it"))?;
+        }
+        ended = cluster.wait() => {
+            let how = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+            return Err(Failure::new(format!("the cluster ended by itself ({how})")).advice(log_advice(&dir)));
+        }
+    }
     say!("\nRunning in the background. Use it: export KUBECONFIG={}", absolute(&dir.join("kubeconfig")));
     say!("Stop it: windlass down --dir {}", dir.display());
     Ok(())
 }
 
+/// The log of the cluster's process.
+fn log_path(dir: &Path) -> PathBuf {
+    dir.join("windlass.log")
+}
+
+fn log_advice(dir: &Path) -> String {
+    format!("its log is {}", log_path(dir).display())
+}
+
 /// Starts this program again as the cluster's process and waits for its word.
-async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
+async fn start_process(options: &UpOptions, dir: &Path) -> Result<Child, Failure> {
     windlass_cluster::Directory::create(dir).map_err(|error| Failure::new(error.to_string()))?;
-    let log_path = dir.join("windlass.log");
+    let log_path = log_path(dir);
     let log = std::fs::OpenOptions::new().create(true).append(true).open(&log_path);
     let log = log.map_err(|error| Failure::new(format!("{}: {error}", log_path.display())))?;
-    let mut command = tokio::process::Command::new(std::env::current_exe()?);
+    let mut command = Command::new(std::env::current_exe()?);
     command.arg("--dir").arg(dir).args([
         "serve",
         "--profile",
@@ -118,12 +134,11 @@ async fn start_process(options: &UpOptions, dir: &Path) -> Result<(), Failure> {
     let read = tokio::time::timeout(START_WAIT, output.read_line(&mut line)).await;
     let answer: Value = serde_json::from_str(&line).unwrap_or_default();
     if read.is_ok() && answer["ready"] == true {
-        return Ok(());
+        return Ok(child);
     }
     let _ = child.start_kill();
-    Err(Failure::from_json(&answer).unwrap_or_else(|| {
-        Failure::new("the cluster did not start").advice(format!("its log is {}", log_path.display()))
-    }))
+    Err(Failure::from_json(&answer)
+        .unwrap_or_else(|| Failure::new("the cluster did not start").advice(log_advice(dir))))
 }
 
 async fn operator_deployments(client: &Client) -> Result<Vec<Applied>, Failure> {

@@ -64,7 +64,9 @@ impl<P: Process> Worker<P> {
     /// One run, whose panic or delay harms nobody else.
     async fn work(&self, taken: &Taken<P::Key>) -> Verdict {
         let attempt = Attempt { failures: taken.failures, stop: self.stop.clone() };
-        let run = AssertUnwindSafe(self.process.process(&taken.key, &attempt)).catch_unwind();
+        // On the heap: it holds whole objects, and every layer above would have it on the stack once more.
+        let run = Box::pin(self.process.process(&taken.key, &attempt));
+        let run = AssertUnwindSafe(run).catch_unwind();
         let crash = match tokio::time::timeout(self.deadline, run).await {
             Ok(Ok(result)) => return self.judge(result),
             Ok(Err(panic)) => {
