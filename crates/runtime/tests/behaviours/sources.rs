@@ -153,12 +153,13 @@ async fn every_resource_is_looked_at_again_after_the_resync_time_each_at_its_own
     let seen = || asked.load(Ordering::SeqCst) - before;
     clock.advance(Duration::from_secs(1000));
     let mut spread = Vec::new();
-    for _ in 0..10 {
+    // A look that comes late begins its time anew, so it may take longer than twice the time.
+    while seen() < 20 && spread.len() < 1000 {
         clock.advance(Duration::from_secs(100));
         tokio::time::sleep(Duration::from_millis(30)).await;
         spread.push(seen());
     }
-    eventually("all were looked at", || seen() >= 20).await;
-    assert!(spread[2] < 20, "not all at once: {spread:?}");
+    assert!(seen() >= 20, "all are looked at: {spread:?}");
+    assert!(spread.len() > 2, "not all at once: {spread:?}");
     running.end().await;
 }
