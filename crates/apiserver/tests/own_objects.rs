@@ -177,3 +177,16 @@ async fn the_parts_of_the_control_plane_tell_how_they_are() {
     assert_eq!(table["rows"][1]["cells"], json!(["scheduler", "Healthy", "ok", ""]));
     world.post(PATH, &json!({"metadata": {"name": "x"}})).await.expect(405);
 }
+
+#[tokio::test]
+async fn a_dry_run_answers_what_would_be_stored() {
+    let world = World::new().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let role =
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": []});
+    let dry = world.post(&format!("{roles}?dryRun=All"), &role).await.expect(201);
+    let stored = world.post(roles, &role).await.expect(201);
+    assert_eq!((&dry["rules"], &stored["rules"]), (&Value::Null, &Value::Null));
+    let dry = world.put(&format!("{roles}/r?dryRun=All"), &role).await.expect(200);
+    assert_eq!(dry["rules"], Value::Null);
+}

@@ -77,6 +77,7 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Wr
 async fn insert(scope: &Scope, mut object: Value) -> Result<Written, ApiError> {
     let key = storage::key(&scope.kind, scope.namespace(), object.name());
     versions::fit_storage(&scope.kind, &mut object);
+    windlass_schema::settle(&scope.kind.definition, &mut object);
     if scope.options.dry_run {
         commit::check(scope, Transition { object: &object, old: &Value::Null })?;
         return match scope.api.store().snapshot().get(&key) {
@@ -84,7 +85,6 @@ async fn insert(scope: &Scope, mut object: Value) -> Result<Written, ApiError> {
             None => Ok(Written::unstored(object)),
         };
     }
-    windlass_schema::settle(&scope.kind.definition, &mut object);
     if object.resource_version().parse().is_ok_and(|version: u64| version != 0) {
         return Err(ApiError::unsorted("resourceVersion should not be set on objects to be created"));
     }

@@ -194,11 +194,11 @@ async fn store(
         && live.meta_integer("deletionGracePeriodSeconds").unwrap_or(0) == 0
         && strategy::may_go(&scope.kind, &object);
     versions::fit_storage(&scope.kind, &mut object);
+    windlass_schema::settle(&scope.kind.definition, &mut object);
     if scope.options.dry_run {
         commit::check(scope, Transition { object: &object, old: live })?;
         return Ok(Some(Written::unstored(object)));
     }
-    windlass_schema::settle(&scope.kind.definition, &mut object);
     let transition = Transition { object: &object, old: live };
     // Writing an object again moves it to the version that is stored now.
     let is_settled = !versions::is_outdated(&scope.kind, &entry.value) && strategy::is_settled(&scope.kind, entry);
