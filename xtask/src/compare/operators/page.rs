@@ -22,7 +22,7 @@ const COUNTING: &str = "\n\
 Lines are those that are neither blank nor a comment; kubebuilder's markers count, tests and lock files do not. *Written* is\n\
 what a person types. *Scaffolded* is what a tool writes once and a person keeps: `kubebuilder init` and `create api` write more\n\
 (kustomize layers, a Makefile, a Dockerfile, tests, workflows, a longer `main.go`), of which only what this operator needs to run\n\
-is here and counted. *Generated* is written anew by a tool and kept in the project. What a program prints when it is asked, as\n\
+is here and counted; the tool itself is not run, its layout is followed by hand. *Generated* is written anew by a tool and kept in the project. What a program prints when it is asked, as\n\
 ours prints its definition, permissions and manifests, is kept by nobody and counted nowhere. *Names* are the distinct names of\n\
 the toolkit, of Kubernetes' types, and of markers or attributes that the written code mentions; in Python objects are\n\
 dictionaries, whose keys are not counted. Ours has a webhook more than the others, which is counted, too.\n";
