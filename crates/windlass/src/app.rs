@@ -40,12 +40,16 @@ pub struct App<O: Style> {
 
 /// An operator of any type: what a program that holds several needs to know of each.
 pub trait Program: Send + Sync {
+    /// Itself, whatever its type.
+    fn as_program(&self) -> &dyn Program;
     /// The operator's name: of its field manager, Deployment and service account.
     fn name(&self) -> &str;
     /// The operator's version, if it says one.
     fn version(&self) -> Option<&str>;
     /// The definitions of its kinds.
-    fn crds(&self) -> Vec<CustomResourceDefinition>;
+    fn crds(&self) -> Vec<CustomResourceDefinition> {
+        manifests::definitions(self.as_program())
+    }
     /// What the API server must know of its webhooks and versions, for resources of one namespace or of all.
     fn registration(&self, namespaces: Vec<String>) -> Registration;
     /// The kinds that it uses, besides its own.
@@ -57,9 +61,13 @@ pub trait Program: Send + Sync {
         rbac::rules(&self.needs())
     }
     /// The roles and bindings that give it all that it needs, to lead and to serve webhooks included.
-    fn roles(&self, options: &ManifestOptions) -> Vec<Value>;
+    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::permissions(self.as_program(), options)
+    }
     /// All that a cluster needs to run it, in the order in which to apply it.
-    fn manifests(&self, options: &ManifestOptions) -> Vec<Value>;
+    fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
+        manifests::all(self.as_program(), options)
+    }
     /// Puts it to work in a cluster of a manager: [`Manager::handle`] is its own, [`Manager::cluster`] another.
     fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces);
     /// Puts it to work in the manager's own cluster.
@@ -68,7 +76,9 @@ pub trait Program: Send + Sync {
         self.install_in(manager, &cluster, namespaces);
     }
     /// Runs it as a command; `args` begin with the program's name.
-    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode;
+    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {
+        command::run(self.as_program(), args)
+    }
 }
 
 impl<O: Style> App<O> {
@@ -278,16 +288,16 @@ impl<O: Cleanup> App<O> {
 }
 
 impl<O: Style> Program for App<O> {
+    fn as_program(&self) -> &dyn Program {
+        self
+    }
+
     fn name(&self) -> &str {
         &self.name
     }
 
     fn version(&self) -> Option<&str> {
         self.version.as_deref()
-    }
-
-    fn crds(&self) -> Vec<CustomResourceDefinition> {
-        manifests::definitions(self)
     }
 
     fn registration(&self, mut namespaces: Vec<String>) -> Registration {
@@ -325,22 +335,10 @@ impl<O: Style> Program for App<O> {
         needs
     }
 
-    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
-        manifests::permissions(self, options)
-    }
-
-    fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
-        manifests::all(self, options)
-    }
-
     fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces) {
         for extend in &self.extensions {
             extend(manager, cluster, &namespaces);
         }
         self.declaration.install(manager, cluster, namespaces);
-    }
-
-    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {
-        command::run(self, args)
     }
 }

@@ -1,18 +1,13 @@
 //! Several operators as one program.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
-use serde_json::Value;
 use windlass_runtime::engine::Declared;
 use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Handle, Manager, Namespaces};
 
 use crate::app::Program;
-use crate::command;
-use crate::manifests::{self, ManifestOptions};
 use crate::rbac::Need;
 
 /// Makes one program of several operators: add each by [`Crew::with`], then call [`Crew::main`].
@@ -62,16 +57,16 @@ impl Crew {
 }
 
 impl Program for Crew {
+    fn as_program(&self) -> &dyn Program {
+        self
+    }
+
     fn name(&self) -> &str {
         &self.name
     }
 
     fn version(&self) -> Option<&str> {
         self.version.as_deref()
-    }
-
-    fn crds(&self) -> Vec<CustomResourceDefinition> {
-        manifests::definitions(self)
     }
 
     fn registration(&self, namespaces: Vec<String>) -> Registration {
@@ -103,14 +98,6 @@ impl Program for Crew {
         all
     }
 
-    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
-        manifests::permissions(self, options)
-    }
-
-    fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
-        manifests::all(self, options)
-    }
-
     fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces) {
         if self.members.is_empty() {
             tracing::warn!("There is no operator in this program yet: `windlass create api` adds one");
@@ -118,9 +105,5 @@ impl Program for Crew {
         for member in &self.members {
             member.install_in(manager, cluster, namespaces.clone());
         }
-    }
-
-    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {
-        command::run(self, args)
     }
 }

@@ -1,15 +1,12 @@
 //! A [`Reconcile`] as a program.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::core::ApiResource;
 use serde::Serialize;
-use serde_json::Value;
 use windlass_core::admission::Hook;
 use windlass_core::{Chain, CustomResource, Versions};
 use windlass_runtime::engine::{Declared, Use};
@@ -19,8 +16,6 @@ use windlass_runtime::{
 };
 
 use crate::app::Program;
-use crate::command;
-use crate::manifests::{self, ManifestOptions};
 use crate::rbac::{self, Basis, Need, Scope};
 
 /// Makes a program of a [`Reconcile`] of a kind of one's own: declare its kinds, then call [`ReconcileApp::main`].
@@ -186,16 +181,16 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> ReconcileApp<R> {
 }
 
 impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Program for ReconcileApp<R> {
+    fn as_program(&self) -> &dyn Program {
+        self
+    }
+
     fn name(&self) -> &str {
         &self.name
     }
 
     fn version(&self) -> Option<&str> {
         self.version.as_deref()
-    }
-
-    fn crds(&self) -> Vec<CustomResourceDefinition> {
-        manifests::definitions(self)
     }
 
     fn registration(&self, mut namespaces: Vec<String>) -> Registration {
@@ -226,14 +221,6 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Program for ReconcileApp<
         needs
     }
 
-    fn roles(&self, options: &ManifestOptions) -> Vec<Value> {
-        manifests::permissions(self, options)
-    }
-
-    fn manifests(&self, options: &ManifestOptions) -> Vec<Value> {
-        manifests::all(self, options)
-    }
-
     fn install_in(&self, manager: &mut Manager, cluster: &Handle, namespaces: Namespaces) {
         for extend in &self.extensions {
             extend(manager, cluster, &namespaces);
@@ -255,10 +242,6 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Program for ReconcileApp<
             controller = controller.workers(workers);
         }
         manager.add(controller);
-    }
-
-    fn run_blocking(&self, args: Vec<OsString>) -> ExitCode {
-        command::run(self, args)
     }
 }
 
