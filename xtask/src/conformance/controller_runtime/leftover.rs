@@ -26,16 +26,32 @@ pub(super) fn end(folder: &Path) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Child, Stdio};
+
     use super::*;
+
+    /// `cat` that runs: it gave back a line. A process has no command line yet while the kernel
+    /// still loads its program, which is when `spawn` returns.
+    fn running(program: &Path) -> Child {
+        let mut cat = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cat starts");
+        cat.stdin.as_mut().expect("an input").write_all(b"\n").expect("cat reads");
+        cat.stdout.as_mut().expect("an output").read_exact(&mut [0]).expect("cat answers");
+        cat
+    }
 
     #[test]
     fn only_programs_of_the_folder_are_ended() {
         let folder = std::env::temp_dir().join(format!("windlass-leftover-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        let program = folder.join("sleep");
-        std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
-        let mut left = Command::new(&program).arg("600").spawn().expect("sleep starts");
-        let mut other = Command::new("/bin/sleep").arg("600").spawn().expect("sleep starts");
+        let program = folder.join("cat");
+        std::os::unix::fs::symlink("/bin/cat", &program).expect("a link");
+        let mut left = running(&program);
+        let mut other = running(Path::new("/bin/cat"));
         assert_eq!(end(&folder).expect("processes are listed"), 1);
         assert!(!left.wait().expect("it ended").success());
         assert!(other.try_wait().expect("it is a child").is_none());
