@@ -9,6 +9,7 @@ use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 use crate::commands::create::CreateCommand;
 use crate::commands::dev::DevOptions;
 use crate::commands::init::InitOptions;
+use crate::commands::node::NodeCommand;
 use crate::commands::plan::PlanOptions;
 use crate::commands::why::WhyOptions;
 use crate::isolation::IsolationName;
@@ -79,6 +80,9 @@ pub(crate) enum Command {
     Create(CreateCommand),
     /// Run the operators of this project on a cluster of their own, and build them anew whenever the code changes.
     Dev(DevOptions),
+    /// Make this machine a node of a Kubernetes cluster.
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
     Envtest(EnvtestOptions),
     /// Print the completion script of a shell.
