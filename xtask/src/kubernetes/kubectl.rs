@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::programs;
 
 /// How long something may take to be as wanted.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(200);
 
 /// kubectl, pointed at one control plane.

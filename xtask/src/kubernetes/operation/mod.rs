@@ -73,7 +73,7 @@ fn play(kubectl: &Kubectl, installation: &Installation, resources: usize, writes
     }
     println!("upgraded: {} Pods have the same uid and start; {more} writes, of a resource made since", before.len());
     writes.check(resources + 3)?;
-    println!("no object was made twice, and replicas never wrote by turns");
+    println!("no object was made twice, and no replica wrote without the lease");
     Ok(())
 }
 
