@@ -31,19 +31,19 @@ const CONTENDERS: [(&str, &str, Option<&str>); 7] = [
 ];
 
 /// Builds those that are wanted; all if none is named.
-pub(super) fn build(only: &[String]) -> Result<Vec<Contender>> {
-    let peers = root().join("bench/peers");
+pub(super) fn build(only: &[String], anew: bool) -> Result<Vec<Contender>> {
+    let builder = Builder { peers: root().join("bench/peers"), anew };
     let wanted = CONTENDERS.iter().filter(|(name, ..)| only.is_empty() || only.iter().any(|it| it == name));
     wanted
         .map(|&(name, text, writes)| {
             let (program, words) = match name {
                 "windlass" => {
                     let words = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
-                    (rust(&peers, "bench-windlass")?, words.map(str::to_owned).to_vec())
+                    (builder.rust("bench-windlass")?, words.map(str::to_owned).to_vec())
                 }
-                name if name.starts_with("controller-runtime") => (go(&peers)?, Vec::new()),
-                name if name.starts_with("kube") => (rust(&peers, "bench-kube")?, Vec::new()),
-                _ => python(&peers)?,
+                name if name.starts_with("controller-runtime") => (builder.go()?, Vec::new()),
+                name if name.starts_with("kube") => (builder.rust("bench-kube")?, Vec::new()),
+                _ => builder.python()?,
             };
             Ok(Contender { name, text, program, words, writes })
         })
@@ -62,31 +62,48 @@ impl Contender {
     }
 }
 
-fn rust(peers: &Path, package: &str) -> Result<PathBuf> {
-    let place = target().join("bench-peers");
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.current_dir(peers).args(["build", "--quiet", "--release", "--package", package]);
-    run(build.arg("--target-dir").arg(&place))?;
-    Ok(place.join("release").join(package))
+/// Builds with the toolchain of each.
+struct Builder {
+    peers: PathBuf,
+    /// Or takes what was built last.
+    anew: bool,
 }
 
-fn go(peers: &Path) -> Result<PathBuf> {
-    let program = target().join("bench-controller-runtime");
-    let go = tools::go().context("controller-runtime needs Go 1.26: install it from https://go.dev/dl")?;
-    run(Command::new(go).current_dir(peers.join("controller-runtime")).args(["build", "-o"]).arg(&program).arg("."))?;
-    Ok(program)
-}
-
-fn python(peers: &Path) -> Result<(PathBuf, Vec<String>)> {
-    let (environment, folder) = (target().join("bench-kopf-venv"), peers.join("kopf"));
-    if !environment.join("bin/pip").is_file() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))
-            .context("Kopf needs Python 3.10 or later with venv: install python3 and python3-venv")?;
+impl Builder {
+    fn rust(&self, package: &str) -> Result<PathBuf> {
+        let place = target().join("bench-peers");
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.current_dir(&self.peers).args(["build", "--quiet", "--release", "--package", package]);
+        self.run(build.arg("--target-dir").arg(&place))?;
+        Ok(place.join("release").join(package))
     }
-    run(Command::new(environment.join("bin/pip"))
-        .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
-        .arg(folder.join("requirements.txt")))?;
-    let script = folder.join("widgets.py").display().to_string();
-    let words = ["run", "--all-namespaces", "--standalone", "--quiet", &script].map(str::to_owned);
-    Ok((environment.join("bin/kopf"), words.to_vec()))
+
+    fn go(&self) -> Result<PathBuf> {
+        let program = target().join("bench-controller-runtime");
+        let go = tools::go().context("controller-runtime needs Go 1.26: install it from https://go.dev/dl")?;
+        let mut build = Command::new(go);
+        build.current_dir(self.peers.join("controller-runtime")).args(["build", "-o"]).arg(&program).arg(".");
+        self.run(&mut build)?;
+        Ok(program)
+    }
+
+    fn python(&self) -> Result<(PathBuf, Vec<String>)> {
+        let (environment, folder) = (target().join("bench-kopf-venv"), self.peers.join("kopf"));
+        if !environment.join("bin/pip").is_file() {
+            self.run(Command::new("python3").args(["-m", "venv"]).arg(&environment))
+                .context("Kopf needs Python 3.10 or later with venv: install python3 and python3-venv")?;
+        }
+        self.run(
+            Command::new(environment.join("bin/pip"))
+                .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
+                .arg(folder.join("requirements.txt")),
+        )?;
+        let script = folder.join("widgets.py").display().to_string();
+        let words = ["run", "--all-namespaces", "--standalone", "--quiet", &script].map(str::to_owned);
+        Ok((environment.join("bin/kopf"), words.to_vec()))
+    }
+
+    fn run(&self, command: &mut Command) -> Result<()> {
+        if self.anew { run(command) } else { Ok(()) }
+    }
 }

@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// How many resources.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
     sizes: Vec<usize>,
+    /// Use the programs as they were built last.
+    #[arg(long)]
+    no_build: bool,
     /// Write the page also if only some take part.
     #[arg(long)]
     page: bool,
@@ -40,7 +43,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let programs = programs::folder()?;
     run_command(cargo().args(["build", "--quiet", "--package", "windlass-load"]))?;
     let load = target().join("debug/windlass-load");
-    let contenders = contenders::build(&options.only)?;
+    let contenders = contenders::build(&options.only, !options.no_build)?;
     println!("{} cores, load {}", std::thread::available_parallelism().map_or(0, usize::from), load_average());
     let mut results: Vec<Measured> = Vec::new();
     for size in &options.sizes {
