@@ -15,6 +15,8 @@ const PARSERS: [&str; 8] = [
 ];
 /// Addresses of Services: each server takes any that is free.
 const ADDRESSES: &str = "10.0.0.";
+/// What comes before the version that a definition has, where another was asked for.
+const FOUND: &str = "ResourceVersion in object meta: ";
 /// What comes before the oldest version that a server remembers.
 const OLDEST: &str = "too old resource version: 1 (";
 /// What stories put before the part of a name that a server makes.
@@ -33,11 +35,12 @@ pub(super) fn plain(text: &str) -> String {
     let text = PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end]);
     let text = without_identities(text);
     let text = without_run(&text, ADDRESSES, |letter| letter.is_ascii_digit());
+    let text = without_run(&text, FOUND, |letter| letter.is_ascii_digit());
     let text = without_run(&text, OLDEST, |letter| letter.is_ascii_digit());
     let text = text
         .replace("\\x00", "\\u0000")
-        .replace("Invalid value: []:", "Invalid value: null:")
-        .replace("Invalid value: {}:", "Invalid value: null:");
+        .replace(" value: []:", " value: null:")
+        .replace(" value: {}:", " value: null:");
     without_objects(&without_run(&text, GENERATED, |letter| letter.is_ascii_alphanumeric()))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn addresses(pod: &At<'_>, errors: &mut Vec<FieldError>) {
     for list in ["podIPs", "hostIPs"] {
         pod.member("status").member(list).items().for_each(|entry| {
             // The item is named, not its member.
-            super::service::ip(&entry.member("ip").renamed(entry.path.clone()), errors);
+            super::address::ip(&entry.member("ip").renamed(entry.path.clone()), errors);
         });
     }
 }
