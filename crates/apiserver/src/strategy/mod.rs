@@ -175,6 +175,9 @@ pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Val
             None => crd::validate::create(object),
         });
     }
+    if old.is_none() && is(kind, "certificates.k8s.io", "CertificateSigningRequest") {
+        errors.extend(certificate::validate(object));
+    }
     if part == Part::Object && kind.group == "admissionregistration.k8s.io" {
         errors.extend(admission::expressions::check(object, old));
     }

@@ -1,8 +1,37 @@
 //! Kinds with few rules.
 
-use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
+use std::collections::HashSet;
+
+use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required, set_one_of};
 use super::{admission, autoscaler, event, limits, network, quota, selector};
 use crate::{FieldError, Kind, names};
+
+/// What a key may be used for.
+const KEY_USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
 
 pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     match (kind.group.as_str(), kind.kind.as_str()) {
@@ -125,6 +154,13 @@ fn signing_request(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
     for name in ["usages", "signerName"] {
         required(&spec.member(name), errors);
     }
+    // What an object from before a rule has does not change: nothing of it may.
+    for usage in spec.member("usages").items().filter(|_| old.is_none()) {
+        set_one_of(&usage, &KEY_USAGES, errors);
+    }
+    let mut seen = HashSet::new();
+    let again = spec.member("usages").items().filter(|usage| old.is_none() && !seen.insert(usage.text()));
+    errors.extend(again.map(|usage| usage.again()));
     let seconds = spec.member("expirationSeconds");
     if seconds.int().is_some_and(|seconds| seconds < 600) {
         errors.push(seconds.invalid("may not specify a duration less than 600 seconds (10 minutes)"));
