@@ -187,6 +187,9 @@ pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Val
 /// What to tell the writer of an object that breaks no rule.
 pub(crate) fn warnings(kind: &Kind, part: Part, object: &Value, old: Option<&Value>) -> Vec<String> {
     match part {
+        Part::Object if is(kind, "", "Secret") => {
+            builtin_warnings(kind, object, old).into_iter().chain(secret::mismatch(object)).collect()
+        }
         Part::Object => builtin_warnings(kind, object, old),
         Part::Status => builtin_status_warnings(kind, object),
         Part::EphemeralContainers | Part::Resize | Part::Finalize | Part::Approval | Part::Binding => Vec::new(),
