@@ -21,6 +21,8 @@ const FOUND: &str = "ResourceVersion in object meta: ";
 const OLDEST: &str = "too old resource version: 1 (";
 /// What stories put before the part of a name that a server makes.
 const GENERATED: &str = "-g-";
+/// What is said of a field that a schema does not have.
+const UNKNOWN: &str = "field not declared in schema";
 /// What comes before a value that Go prints by the names of its own fields, and before a list of such.
 const VALUES: [&str; 2] = ["Invalid value: {", "Invalid value: [{"];
 
@@ -28,9 +30,16 @@ const VALUES: [&str; 2] = ["Invalid value: {", "Invalid value: [{"];
 pub(super) fn plain(text: &str) -> String {
     // Each on a line, as they come out of a Go map.
     if let Some((before, errors)) = text.split_once("errors:\n") {
-        let mut errors: Vec<String> = errors.lines().map(plain).collect();
+        let mut errors: Vec<String> = errors.lines().map(|line| plain(line.trim_start())).collect();
+        // Kubernetes stops at an unknown field, wherever it stands in a map that has no order.
+        if errors.iter().any(|error| error.ends_with(UNKNOWN)) {
+            errors.retain(|error| error.ends_with(UNKNOWN));
+        }
         errors.sort();
-        return plain(before) + "errors: " + &errors.join("; ");
+        return match errors.as_slice() {
+            [only] => plain(before) + only,
+            several => plain(before) + "errors: " + &several.join("; "),
+        };
     }
     let text = PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end]);
     let text = without_identities(text);
@@ -88,7 +97,9 @@ mod tests {
         assert_eq!(plain("spec: Invalid value: {\"a\":{\"b\":1}}: immutable"), "spec: Invalid value: {*}: immutable");
         assert_eq!(plain("v: Invalid value: [{\"Name\":[1]},{}]: not one"), "v: Invalid value: [*]: not one");
         let errors = "failed: errors:\n  .b: expected string, got 1\n  .a: not known";
-        assert_eq!(plain(errors), "failed: errors:   .a: not known;   .b: expected string");
+        assert_eq!(plain(errors), "failed: errors: .a: not known; .b: expected string");
+        let unknown = "failed: errors:\n  .a: expected string\n  .b: field not declared in schema";
+        assert_eq!(plain(unknown), plain("failed: .b: field not declared in schema"));
         assert_eq!(plain("may not change\ncore.PodSpec{"), "may not change");
     }
 }

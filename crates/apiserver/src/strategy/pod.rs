@@ -15,7 +15,7 @@ pub(super) fn prepare_create(object: &mut Value) -> Vec<String> {
         object["status"]["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
-            "lastProbeTime": null, "lastTransitionTime": null,
+            "lastProbeTime": null, "lastTransitionTime": object["metadata"]["creationTimestamp"],
         }]);
     }
     confine(object)

@@ -101,7 +101,7 @@ pub fn validate_builtin_status(kind: &Kind, new: &Value, old: Option<&Value>) ->
     let new = At::root(new);
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::balancer(&new, &mut errors),
-        ("", "Pod") => pod::addresses(&new, &mut errors),
+        ("", "Pod") => pod::status(&new, &mut errors),
         _ => status::counts(kind, &new, old.map(At::root).as_ref(), &mut errors),
     }
     errors
