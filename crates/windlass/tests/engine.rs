@@ -20,7 +20,7 @@ use windlass::{Program, condition, names};
 use windlass_testkit::TestCluster;
 
 /// Far more than anything here takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A note, kept in one ConfigMap or two.
 #[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]

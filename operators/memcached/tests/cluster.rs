@@ -23,7 +23,7 @@ use windlass::{ManifestOptions, Program};
 use windlass_testkit::{Profile, TestCluster};
 
 /// Far more than anything here takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 struct Fixture {
     cluster: TestCluster,
