@@ -17,10 +17,10 @@ pub(crate) fn for_create(scope: &Scope, object: &mut Value) -> Result<(), ApiErr
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
         object.set_meta(field, Value::Null);
     }
-    object.set_meta("uid", uuid::Uuid::new_v4().to_string());
+    object.set_meta("uid", names::uid(scope.api.clock()));
     object.set_meta("creationTimestamp", scope.now());
     if object.name().is_empty() && !object.meta("generateName").is_empty() {
-        object.set_meta("name", names::generate(object.meta("generateName")));
+        object.set_meta("name", names::generate(object.meta("generateName"), scope.api.clock()));
     }
     if strategy::rules(&scope.kind).has_generation {
         object.set_meta("generation", 1);
