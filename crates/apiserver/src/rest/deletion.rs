@@ -99,8 +99,9 @@ fn mark(kind: &Kind, object: &mut Value, live: &Value, grant: Grant) {
         object.set_meta("generation", live.generation() + 1);
     }
     object.set_meta("deletionTimestamp", deletion_time(live, grant.seconds, grant.now));
-    // A definition that is deleted for nothing is marked as any object.
-    if strategy::tells_grace(kind) || (grant.dry_run && strategy::only_begins(kind)) {
+    // A definition that is deleted for nothing is marked as any object that somebody holds.
+    let is_held = !live.finalizers().is_empty();
+    if strategy::tells_grace(kind) || (grant.dry_run && is_held && strategy::only_begins(kind)) {
         object.set_meta("deletionGracePeriodSeconds", grant.seconds);
     }
 }
