@@ -12,7 +12,7 @@ use windlass::k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1
 use windlass::kube::Api;
 use windlass::kube::api::{ListParams, Patch, PatchParams, PostParams};
 use windlass::prelude::*;
-use windlass::runtime::webhook::{Migrated, Webhooks, migrate};
+use windlass::runtime::webhook::{Migrated, Way, Webhooks, migrate};
 use windlass::runtime::{Health, Manager, ManagerConfig};
 use windlass::serde_json::json;
 
