@@ -24,6 +24,7 @@ use futures::future::BoxFuture;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Resource};
+use windlass_clock::Clock;
 use windlass_core::{CustomResource, Event, Operator, Outcome, World};
 
 pub use declaration::{Declaration, Declared, Use};
@@ -139,6 +140,9 @@ impl<O: Operator> Engine<O> {
             None => None,
         };
         note(&outcome, carried.as_ref());
+        if matches!(carried, Some(Err(Trouble::Outdated))) {
+            return Ok(Action::Recheck(UNSEEN_RECHECK));
+        }
         self.tell(resource, &outcome, carried.as_ref().and_then(|carried| carried.as_ref().err()), cx);
         let pass = Pass::Made { outcome: &outcome, carried: carried.as_ref(), switches };
         self.report(resource, &pass, cx).await?;
@@ -147,7 +151,7 @@ impl<O: Operator> Engine<O> {
         }
         match blind {
             Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
-            None => conclude(&outcome, carried.and_then(Result::err)),
+            None => conclude(&outcome, carried.and_then(Result::err), cx.clock()),
         }
     }
 
@@ -186,17 +190,16 @@ impl<O: Operator> Engine<O> {
     }
 }
 
-fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>) -> Result<Action, Error> {
+fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>, clock: &Clock) -> Result<Action, Error> {
     match (trouble, outcome) {
         (Some(Trouble::Refused(_)), _) => Ok(Action::Recheck(REFUSED_RECHECK)),
-        (Some(Trouble::Unseen(_)), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
+        (Some(Trouble::Unseen(_) | Trouble::Outdated), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
         (Some(trouble @ Trouble::Api { .. }), _) => Err(Error::failed(trouble)),
         (None, Outcome::Invalid { message }) => Err(Error::Invalid(message.clone())),
         (None, Outcome::Retry { after, message }) => Err(Error::Later { after: *after, why: message.clone() }),
         (None, Outcome::Settled(_) | Outcome::Waiting { .. }) => {
             let recheck = outcome.desired().and_then(|desired| desired.recheck);
-            Ok(recheck
-                .map_or(Action::Await, |interval| Action::Recheck(interval.mul_f64(rand::random_range(0.9..1.1)))))
+            Ok(recheck.map_or(Action::Await, |interval| Action::Recheck(interval.mul_f64(clock.spread(0.9..1.1)))))
         }
     }
 }
