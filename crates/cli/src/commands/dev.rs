@@ -17,7 +17,7 @@ use crate::dev::course::{Course, Event, Order};
 use crate::dev::install::{Installed, install, write_kubeconfig, write_token};
 use crate::dev::process::{Launch, Process};
 use crate::dev::screen::Screen;
-use crate::dev::{narrator, resources, sources};
+use crate::dev::{narrator, nodes, resources, sources};
 use crate::failure::Failure;
 use crate::manifest;
 use crate::scaffold::project::Project;
@@ -60,6 +60,7 @@ pub(crate) async fn run(options: &DevOptions, target: &Target) -> Result<(), Fai
         audit_policy: None,
     };
     let serving = serve::start(&serve, &dir).await?;
+    nodes::forget_others(&serving.cluster.client(), options.profile == ProfileName::Node).await?;
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let kubeconfig = std::path::absolute(dir.join("kubeconfig"))?;
     let title = Title {

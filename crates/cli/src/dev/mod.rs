@@ -7,6 +7,7 @@ pub(crate) mod course;
 pub(crate) mod entry;
 pub(crate) mod install;
 pub(crate) mod narrator;
+pub(crate) mod nodes;
 pub(crate) mod process;
 pub(crate) mod resources;
 pub(crate) mod screen;
