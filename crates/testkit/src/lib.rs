@@ -26,6 +26,12 @@
 //! # }
 //! ```
 
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/explore.md")]
+    struct Explore;
+}
+
 mod builder;
 mod clock;
 mod cluster;

@@ -2,6 +2,8 @@
 
 #![expect(missing_docs, reason = "the kinds are those of a test")]
 
+use std::sync::Arc;
+
 use serde_json::json;
 use windlass::prelude::*;
 use windlass_testkit::explore::{Exploration, User};
@@ -50,4 +52,89 @@ fn a_plan_gives_the_same_schedule_every_time() {
         assert_eq!(one, other, "{text}");
         assert!(one.lines().count() > 5 && report.findings.is_empty(), "{one}\n{report}");
     }
+}
+
+/// A house, made of parts.
+#[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
+#[resource(group = "desk.example.com", version = "v1", kind = "House")]
+pub struct HouseSpec {
+    pub floors: u32,
+    #[serde(default)]
+    pub roof: bool,
+}
+
+struct Houses;
+
+fn map(name: String, floors: u32) -> ConfigMap {
+    let data = Some([("floors".to_owned(), floors.to_string())].into());
+    ConfigMap { metadata: named(name), data, ..ConfigMap::default() }
+}
+
+impl Operator for Houses {
+    type Resource = House;
+
+    fn desired(&self, house: &House, _: &World) -> Outcome<NoStatus> {
+        let (name, floors) = (house.name_any(), house.spec.floors);
+        let walls = Secret { metadata: named(format!("{name}-walls")), ..Secret::default() };
+        Desired::new()
+            .part(Part::new("ground", map(format!("{name}-ground"), floors)))
+            .part(Part::new("walls", walls).after("ground"))
+            .part_if(house.spec.roof, || Part::new("roof", map(format!("{name}-roof"), floors)).after("walls"))
+            .settled()
+    }
+}
+
+async fn life_of_a_house(user: User) {
+    user.create::<House>(json!({"metadata": {"name": "h"}, "spec": {"floors": 1, "roof": true}})).await;
+    user.settle().await;
+    user.patch::<House>("h", json!({"spec": {"floors": 2, "roof": false}})).await;
+    user.settle().await;
+    user.delete::<House>("h").await;
+}
+
+#[test]
+fn parts_survive_every_fault() {
+    let houses = || windlass::operator(Houses).owns::<ConfigMap>().owns::<Secret>().ordered();
+    let report = Exploration::of(houses).plans(60).run(life_of_a_house);
+    println!("{report}");
+    report.assert();
+}
+
+/// An account, opened and closed by handlers.
+#[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
+#[resource(group = "desk.example.com", version = "v1", kind = "Account")]
+pub struct AccountSpec {
+    pub size: u32,
+}
+
+async fn open(account: Arc<Account>, cx: HandlerContext<Account>) -> Result<(), Failure> {
+    cx.apply(map(account.name_any(), account.spec.size)).await?;
+    Ok(())
+}
+
+async fn close(_: Arc<Account>, _: HandlerContext<Account>) -> Result<(), Failure> {
+    Ok(())
+}
+
+async fn life_of_an_account(user: User) {
+    user.create::<Account>(json!({"metadata": {"name": "a"}, "spec": {"size": 1}})).await;
+    user.settle().await;
+    user.patch::<Account>("a", json!({"spec": {"size": 2}})).await;
+    user.settle().await;
+    user.delete::<Account>("a").await;
+}
+
+#[test]
+fn handlers_survive_every_fault() {
+    let accounts = || {
+        windlass::handlers::<Account>("account-operator")
+            .owns::<ConfigMap>()
+            .on_create("open", open)
+            .on_update("resize", open)
+            .on_delete("close", close)
+    };
+    // What a handler made and somebody else deleted is not made again: nothing has happened to the resource.
+    let report = Exploration::of(accounts).without(["delete", "delete-while-down"]).plans(60).run(life_of_an_account);
+    println!("{report}");
+    report.assert();
 }

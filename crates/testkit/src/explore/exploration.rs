@@ -22,6 +22,8 @@ use crate::{Kind, Profile};
 
 /// The environment variable that names the one plan to run.
 pub const PLAN_VARIABLE: &str = "WINDLASS_PLAN";
+/// The environment variable that says how many plans to try at most, whatever the test says: a number, or `all`.
+pub const PLANS_VARIABLE: &str = "WINDLASS_PLANS";
 /// How many plans there are at most, unless said otherwise.
 const PLANS_MAX: usize = 2_000;
 /// What the run without faults may take.
@@ -38,6 +40,7 @@ pub struct Exploration {
     limits: Limits,
     threads: Option<usize>,
     only: Option<Vec<&'static str>>,
+    never: Vec<&'static str>,
     first_only: bool,
 }
 
@@ -52,6 +55,7 @@ impl Exploration {
             limits: Limits { plans: PLANS_MAX, pairs: 0, seed: 0 },
             threads: None,
             only: None,
+            never: Vec::new(),
             first_only: false,
             make: Arc::new(move || Box::new(make())),
         }
@@ -79,7 +83,7 @@ impl Exploration {
         self
     }
 
-    /// How many plans at most; beyond that, a sample.
+    /// How many plans at most; beyond that, a sample. The environment variable `WINDLASS_PLANS` overrules it.
     pub fn plans(mut self, count: usize) -> Self {
         self.limits.plans = count;
         self
@@ -107,6 +111,12 @@ impl Exploration {
         Self { only: Some(classes.into_iter().collect()), ..self }
     }
 
+    /// No plans of these classes.
+    pub fn without(mut self, classes: impl IntoIterator<Item = &'static str>) -> Self {
+        self.never.extend(classes);
+        self
+    }
+
     /// Ends with the first finding.
     pub fn until_found(self) -> Self {
         Self { first_only: true, ..self }
@@ -116,7 +126,7 @@ impl Exploration {
     /// `WINDLASS_PLAN` names, and then prints its schedule.
     ///
     /// # Panics
-    /// If the variable holds no plan.
+    /// If a variable holds no plan, or no number of them.
     pub fn run<F: Future<Output = ()> + 'static>(
         &self,
         scenario: impl Fn(User) -> F + Send + Sync + 'static,
@@ -171,10 +181,10 @@ impl Exploration {
         let lab = Lab::new(setup);
         let (clean, budget, first) = self.calibrate(&lab, setup);
         let mut report = Report { calls: first.calls.len(), ..Report::default() };
-        let mut plans = Plans::of(&first, self.limits);
+        let mut plans = Plans::of(&first, Limits { plans: self.plans_max(), ..self.limits });
         let is_wanted = |plan: &Plan| {
             let is_class = |classes: &Vec<&str>| plan.faults.iter().any(|fault| classes.contains(&fault.class()));
-            self.only.as_ref().is_none_or(is_class)
+            self.only.as_ref().is_none_or(is_class) && !is_class(&self.never)
         };
         plans.plans.retain(is_wanted);
         report.pruned = plans.pruned;
@@ -186,6 +196,17 @@ impl Exploration {
         report.took = began.elapsed();
         report.busy = report.busy.max(Duration::from_nanos(1));
         report
+    }
+
+    fn plans_max(&self) -> usize {
+        match std::env::var(PLANS_VARIABLE).as_deref() {
+            Ok("all") => usize::MAX,
+            Ok(number) => match number.parse() {
+                Ok(number) => number,
+                Err(_) => panic!("{PLANS_VARIABLE} is {number:?}: it takes a number, or all"),
+            },
+            Err(_) => self.limits.plans,
+        }
     }
 
     /// Runs without faults: twice with other chances, to see what chance decides.
@@ -218,6 +239,11 @@ impl Exploration {
     }
 }
 
+/// The time that this thread has worked.
+fn cpu() -> Duration {
+    Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
 /// Plans that threads take one after the other.
 struct Work<'a> {
     setup: &'a Setup,
@@ -232,7 +258,7 @@ impl Work<'_> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(plan) = self.plans.get(number) else { return };
-            let began = Instant::now();
+            let began = cpu();
             let mut outcome = lab.run(self.setup, plan, Some(self.clean), self.budget);
             outcome.states.clear();
             if outcome.violations.is_empty() {
@@ -241,7 +267,7 @@ impl Work<'_> {
                 self.next.store(self.plans.len(), Ordering::Relaxed);
             }
             let mut results = results.lock().expect("a thread that panicked has failed the test");
-            results.push((number, outcome, began.elapsed()));
+            results.push((number, outcome, cpu().saturating_sub(began)));
         }
     }
 }

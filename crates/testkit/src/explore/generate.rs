@@ -47,8 +47,23 @@ impl Plans {
         }
         plans.at_events(clean);
         plans.at_steps(clean);
+        plans.deal();
         plans.within(limits);
         plans
+    }
+
+    /// One of each class, then another of each: what is to be found is found soon.
+    fn deal(&mut self) {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let turn = |plan: &Plan| {
+            let count = counts.entry(plan.faults[0].class()).or_default();
+            *count += 1;
+            *count
+        };
+        let turns: Vec<usize> = self.plans.iter().map(turn).collect();
+        let mut plans: Vec<_> = turns.into_iter().zip(std::mem::take(&mut self.plans)).collect();
+        plans.sort_by_key(|(turn, _)| *turn);
+        self.plans = plans.into_iter().map(|(_, plan)| plan).collect();
     }
 
     fn at_call(&mut self, called: &Called, before: Option<&Called>, seen: &mut BTreeSet<String>) {
@@ -133,7 +148,7 @@ impl Plans {
         let singles = self.plans.clone();
         while self.plans.len() > limits.plans {
             let gone = pick(self.plans.len());
-            self.plans.swap_remove(gone);
+            self.plans.remove(gone);
             self.prune(OVER_BUDGET, 1);
         }
         let can_join = |plan: &Plan| plan.fresh().is_none();

@@ -54,6 +54,15 @@ impl Clean {
     }
 }
 
+/// A resource began to say that it is ready.
+struct Claim {
+    resource: String,
+    /// The wish that it spoke of.
+    generation: Value,
+    /// What was there.
+    there: BTreeSet<String>,
+}
+
 pub(super) struct Judge {
     chronicle: Chronicle,
     rules: Arc<Rules>,
@@ -61,8 +70,7 @@ pub(super) struct Judge {
     pub(super) wishes: Wishes,
     pub(super) states: Vec<Settled>,
     pub(super) changed_at: Duration,
-    /// When resources began to say that they are ready: which, and what was there.
-    claims: Vec<(String, BTreeSet<String>)>,
+    claims: Vec<Claim>,
 }
 
 impl Judge {
@@ -154,11 +162,11 @@ impl Judge {
     /// Resources that said that they were ready before what belongs to them was there.
     fn false_claims(&mut self, now: &Settled) -> Vec<String> {
         let claims = std::mem::take(&mut self.claims);
-        let missing = |(resource, there): (String, BTreeSet<String>)| {
+        let objects = self.chronicle.world.objects();
+        let missing = |Claim { resource, generation, there }: Claim| {
             let missing = now.made.iter().find(|key| !there.contains(*key))?;
-            now.uids
-                .contains_key(&resource)
-                .then(|| format!("{resource} said that it was ready before {missing} was there"))
+            let is_same_wish = objects.get(&resource)?["metadata"]["generation"] == generation;
+            is_same_wish.then(|| format!("{resource} said that it was ready before {missing} was there"))
         };
         claims.into_iter().filter_map(missing).take(1).collect()
     }
@@ -185,6 +193,12 @@ impl Judge {
 
     /// Nothing was asked for some time: nothing may have happened. `before` is the number of calls until then.
     pub(super) fn stayed(&self, before: usize, session: &Session) {
+        self.idle(before, session);
+        self.left_over(session);
+    }
+
+    /// Nothing was asked since there were `before` calls: nothing may have been written.
+    pub(super) fn idle(&self, before: usize, session: &Session) {
         let (writes, count) = {
             let state = session.lock();
             let idle = &state.calls[before.min(state.calls.len())..];
@@ -197,7 +211,6 @@ impl Judge {
         if count > IDLE_CALLS_MAX {
             session.violate(format!("{count} calls although nothing changed"));
         }
-        self.left_over(session);
     }
 
     /// What should be gone and is not.
@@ -268,10 +281,14 @@ fn check_change(rules: &Rules, change: &Change<'_>, session: &Session) {
 }
 
 /// A resource that says from now on that it is ready, as it is wanted now, and what is there.
-fn claim(rules: &Rules, change: &Change<'_>) -> Option<(String, BTreeSet<String>)> {
+fn claim(rules: &Rules, change: &Change<'_>) -> Option<Claim> {
     let new = change.new.as_ref().filter(|_| rules.own.iter().any(|prefix| change.key.starts_with(prefix)))?;
     let was = change.old.as_ref().is_some_and(is_ready);
-    (is_ready(new) && !was).then(|| (change.key.to_owned(), change.world.objects().keys().cloned().collect()))
+    (is_ready(new) && !was).then(|| Claim {
+        resource: change.key.to_owned(),
+        generation: new["metadata"]["generation"].clone(),
+        there: change.world.objects().keys().cloned().collect(),
+    })
 }
 
 /// Whether a resource says that it is ready as it is wanted now.

@@ -18,7 +18,7 @@ use std::future::Future;
 
 use windlass::Program;
 
-pub use exploration::{Exploration, PLAN_VARIABLE};
+pub use exploration::{Exploration, PLAN_VARIABLE, PLANS_VARIABLE};
 pub use plan::{CallFault, EventFault, Fault, Plan, StepFault, UnknownPlan};
 pub use report::{Finding, Report};
 pub use session::{Called, Delivered};

@@ -36,7 +36,7 @@ pub struct Report {
     pub calls: usize,
     /// How long all runs took together on the clock of the wall.
     pub took: Duration,
-    /// How long the runs took, summed over all threads.
+    /// How long the threads worked on the plans, without waiting for others on the machine.
     pub busy: Duration,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Report {
         writeln!(f, "{plans} plans, {found} with findings; {} calls in the run without faults", self.calls)?;
         let per_plan = self.busy.as_secs_f64() * 1000.0 / plans as f64;
         let per_second = plans as f64 / self.took.as_secs_f64().max(0.001);
-        writeln!(f, "{per_plan:.1} ms per plan, {per_second:.0} plans per second")?;
+        writeln!(f, "{per_plan:.1} ms of CPU per plan, {per_second:.0} plans per second")?;
         for (class, (tried, failed)) in &self.classes {
             writeln!(f, "  {class:<18} {tried:>5} tried {failed:>5} with findings")?;
         }

@@ -14,9 +14,9 @@ use windlass_store::{Revision, Store};
 use super::plan::Plan;
 
 /// How long the operator is down after a crash.
-pub(super) const DOWN: Duration = Duration::from_secs(2);
+pub(super) const DOWN: Duration = Duration::from_secs(1);
 /// How long events are held back, and caches see the past. Less than [`super::user::QUIET`].
-pub(super) const HELD: Duration = Duration::from_secs(10);
+pub(super) const HELD: Duration = Duration::from_secs(5);
 /// How long a call waits for the user to act.
 const USER_WAIT: Duration = Duration::from_secs(30);
 

@@ -14,11 +14,11 @@ use super::world;
 use crate::Kind;
 
 /// So long must nothing change for everything to count as settled. More than faults last.
-pub(super) const QUIET: Duration = Duration::from_secs(20);
+pub(super) const QUIET: Duration = Duration::from_secs(12);
 /// So long it may take to settle.
 const SETTLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// How often the user looks.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(3);
 /// How long a user tries to make an object while its predecessor is still there.
 const CREATE_MAX: Duration = Duration::from_secs(600);
 const NAMESPACE: &str = "default";
@@ -116,6 +116,8 @@ impl User {
     async fn disturb(&self, step: usize) {
         let faults: Vec<StepFault> = self.session.plan.after_step(step).cloned().collect();
         for fault in faults {
+            let before = self.session.lock().calls.len();
+            let is_restart = fault == StepFault::Restart;
             match fault {
                 StepFault::Restart => self.session.crash(),
                 StepFault::Stale(event) => {
@@ -135,6 +137,9 @@ impl User {
                 StepFault::Fresh => continue,
             }
             self.quiet().await;
+            if is_restart {
+                self.judge().idle(before, &self.session);
+            }
             self.judge().settled(step, &self.session);
         }
     }
