@@ -11,6 +11,7 @@ mod pods;
 mod rates;
 mod ready;
 mod watches;
+mod widgets;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,8 @@ enum Scenario {
     Watch(watches::Options),
     /// Create Deployments and wait until all their Pods run.
     Pods(pods::Options),
+    /// Make, change or disturb what an operator keeps, and time the operator.
+    Widgets(widgets::Options),
     /// Be nodes that only seem to run Pods, until ended.
     Kubelets(kubelets::Options),
 }
@@ -73,6 +76,7 @@ async fn run(arguments: Arguments) -> Result<Value> {
         Scenario::List(options) => lists::run(&target, &options).await,
         Scenario::Watch(options) => watches::run(&target, &options).await,
         Scenario::Pods(options) => pods::run(&target, &options).await,
+        Scenario::Widgets(options) => widgets::run(&target, &options).await,
         Scenario::Kubelets(options) => kubelets::run(&target, &options).await,
     }?;
     result["generator_cpu_s"] = measure::own_cpu_seconds().into();

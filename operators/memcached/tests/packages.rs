@@ -200,7 +200,8 @@ fn a_bundle_is_the_same_wherever_it_is_written() {
     assert!(line.starts_with(&format!("{NAME} {} sha256:", env!("CARGO_PKG_VERSION"))), "{line}");
     let bundle = windlass::bundle::Bundle::read(&archive).unwrap();
     let app = app();
-    assert_eq!(bundle.manifests().unwrap(), app.manifests(&ManifestOptions::of(&app)));
+    let options = ManifestOptions { replicas: 2, ..ManifestOptions::of(&app) };
+    assert_eq!(bundle.manifests().unwrap(), app.manifests(&options));
     let rows = [
         (vec!["--version", "one"], "\"one\" is not a version"),
         (vec!["--replaces", "0.1.0"], "cannot take over from 0.1.0, which is not older"),

@@ -5,6 +5,7 @@ mod goals;
 mod growth;
 mod load;
 mod node;
+mod operators;
 mod process;
 mod programs;
 mod rounds;
@@ -22,6 +23,8 @@ pub(crate) enum Bench {
     Apiserver(Options),
     /// Controllers and scheduler, with the real ones: thousands of Pods on nodes that only pretend.
     Workloads(workloads::Options),
+    /// Operators: the same work with several toolkits, on the real kube-apiserver.
+    Operators(operators::Options),
     /// The node: hundreds of real Pods.
     Node(node::Options),
 }
@@ -60,6 +63,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Apiserver(options) => apiserver(options),
         Bench::Workloads(options) => workloads::run(options),
+        Bench::Operators(options) => operators::run(options),
         Bench::Node(options) => node::run(options),
     }
 }

@@ -28,9 +28,18 @@ impl Process {
 
     /// Resident memory in bytes.
     pub(super) fn memory(&self) -> Result<f64> {
+        self.figure("VmRSS:")
+    }
+
+    /// The most resident memory so far, in bytes.
+    pub(super) fn peak(&self) -> Result<f64> {
+        self.figure("VmHWM:")
+    }
+
+    fn figure(&self, name: &str) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the process is gone")?;
-        let kib: f64 = line.split_whitespace().next().context("VmRSS has a value")?.parse()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("the process is gone")?;
+        let kib: f64 = line.split_whitespace().next().context("it has a value")?.parse()?;
         Ok(kib * 1024.0)
     }
 

@@ -4,7 +4,7 @@ mod ground;
 mod kubectl;
 mod operation;
 mod plane;
-mod programs;
+pub(crate) mod programs;
 mod suites;
 
 use anyhow::Result;

@@ -24,7 +24,7 @@ pub(crate) struct InstallArgs {
     #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
     watch_namespace: Vec<String>,
     /// How many replicas run: one works, the others stand by
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 2)]
     replicas: u32,
     /// Replicas share the work, which is divided into this many parts
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256))]

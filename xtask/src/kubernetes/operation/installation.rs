@@ -42,7 +42,7 @@ impl Installation {
     /// Applies the manifests of a version, and waits until only its replicas are left.
     pub(super) fn apply(&self, kubectl: &Kubectl, version: u32) -> Result<()> {
         let manifests = Command::new(&self.program)
-            .args(["manifests", "--replicas", "2", "--image", &image(version)])
+            .args(["manifests", "--image", &image(version)])
             .output()
             .context("cannot run the operator")?;
         if !manifests.status.success() {
