@@ -11,6 +11,7 @@ mod record;
 mod soak;
 mod subject;
 mod test;
+mod testkit;
 mod tidy;
 mod tools;
 mod workspace;
@@ -52,6 +53,9 @@ enum Task {
     Soak(soak::Soak),
     /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
     Test(test::Options),
+    /// Explore the gallery of bugs of the test kit.
+    #[command(subcommand)]
+    Testkit(testkit::Testkit),
     /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
     Tidy,
     /// Install what the tests need, or the tools named, and print where they are.
@@ -79,6 +83,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Record => record::run(),
         Task::Soak(soak) => soak::run(&soak),
         Task::Test(options) => test::run(&options),
+        Task::Testkit(task) => testkit::run(&task),
         Task::Tidy => tidy::run(),
         Task::Tools(options) => tools::run(&options),
     }

@@ -3,7 +3,8 @@
 mod support;
 
 use serde_json::Value;
-use support::{TestCluster, eventually, success};
+use support::console::{Example, examples};
+use support::{TestCluster, eventually, example, success};
 
 const BROKEN: &str = r#"
 apiVersion: cache.example.com/v1alpha1
@@ -47,4 +48,28 @@ fn the_cause_comes_first_and_the_operator_tells_its_part() {
     cluster.kubectl(&["-n", "windlass-system", "scale", "deployment", "memcached-operator", "--replicas=0"]);
     let said = until_said(&cluster, &["no Pod of an operator is there"]);
     assert!(said.contains("cannot be had"), "{said}");
+}
+
+/// Runs the command of a page until it prints what the page says.
+fn shows(cluster: &TestCluster, page: &str) {
+    let check = |example: &Example| {
+        let arguments: Vec<&str> = example.command.split(' ').skip(1).collect();
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let printed = success(cluster.windlass().args(arguments).current_dir(root));
+        example.missing(&printed).map_or(Ok(()), |line| Err(format!("no {line:?} in its place in\n{printed}")))
+    };
+    let all = examples(page);
+    assert!(!all.is_empty(), "the page has lost its example");
+    all.iter().for_each(|example| eventually(&example.command, || check(example)));
+}
+
+#[test]
+fn pages_of_the_book_show_what_is_printed() {
+    let cluster = TestCluster::up(&[]);
+    shows(&cluster, include_str!("../../../docs/plan.md"));
+    let sample = std::fs::read_to_string(example()).expect("the example is there");
+    let file = cluster.state().with_extension("yaml");
+    std::fs::write(&file, sample + "  image: memcached:nope\n").expect("the folder of a test can be written to");
+    success(cluster.windlass().args(["apply", "-f"]).arg(&file));
+    shows(&cluster, include_str!("../../../docs/why.md"));
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything that reads the time or waits for it does so through a [`Clock`]. There are three: the machine's own; one
 //! that stands still until it is moved; and one that runs with the machine's and can be moved ahead of it.
+//! Chance comes from the same place: a clock that was given a seed makes the same choices again.
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,10 +14,13 @@
 //! # Ok::<_, jiff::Error>(())
 //! ```
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -25,6 +29,7 @@ use tokio::time::Instant;
 pub struct Clock(Arc<Source>);
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a clock is made once and shared")]
 enum Source {
     System { origin: Instant },
     Movable(Movable),
@@ -38,6 +43,8 @@ struct Movable {
     running_since: Option<Instant>,
     /// How far it was moved.
     moved: watch::Sender<Duration>,
+    /// What its choices follow from, if that was said.
+    chance: Mutex<Option<StdRng>>,
 }
 
 impl Default for Clock {
@@ -63,7 +70,29 @@ impl Clock {
     }
 
     fn movable(start: Timestamp, running_since: Option<Instant>) -> Self {
-        Self(Arc::new(Source::Movable(Movable { start, running_since, moved: watch::Sender::new(Duration::ZERO) })))
+        let (moved, chance) = (watch::Sender::new(Duration::ZERO), Mutex::default());
+        Self(Arc::new(Source::Movable(Movable { start, running_since, moved, chance })))
+    }
+
+    /// From now on, chance follows from `seed`. On the machine's clock it stays chance.
+    pub fn seed(&self, seed: u64) {
+        if let Source::Movable(movable) = &*self.0 {
+            *movable.chance.lock().unwrap_or_else(PoisonError::into_inner) = Some(StdRng::seed_from_u64(seed));
+        }
+    }
+
+    /// A number by chance.
+    pub fn random(&self) -> u64 {
+        let Source::Movable(movable) = &*self.0 else { return rand::random() };
+        let mut chance = movable.chance.lock().unwrap_or_else(PoisonError::into_inner);
+        chance.as_mut().map_or_else(rand::random, Rng::random)
+    }
+
+    /// A number of `range` by chance, so that many who wait do not all come at once.
+    pub fn spread(&self, range: Range<f64>) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "so many digits are of no use")]
+        let fraction = (self.random() >> 11) as f64 / (1_u64 << 53) as f64;
+        range.start + (range.end - range.start) * fraction
     }
 
     /// The wall time.
@@ -152,6 +181,18 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.now().as_second(), 60);
+    }
+
+    #[test]
+    fn a_clock_with_a_seed_makes_the_same_choices_again() {
+        let choices = |seed: u64| {
+            let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+            clock.seed(seed);
+            (0..4).map(|_| clock.spread(1.0..2.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(choices(7), choices(7));
+        assert_ne!(choices(7), choices(8));
+        assert!(choices(9).iter().all(|choice| (1.0..2.0).contains(choice)));
     }
 
     #[tokio::test]

@@ -95,7 +95,7 @@ async fn keep(
         let wait = async {
             match failures {
                 0 => changed.notified().await,
-                _ => clock.sleep(Backoff::WATCH.jittered(failures)).await,
+                _ => clock.sleep(Backoff::WATCH.jittered(failures, &clock)).await,
             }
         };
         tokio::select! {

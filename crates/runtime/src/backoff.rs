@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use windlass_clock::Clock;
+
 /// Exponential growth from `base` to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
@@ -32,9 +34,9 @@ impl Backoff {
     }
 
     /// As [`Backoff::delay`], spread over the upper half so that many waiters do not come back together.
-    pub fn jittered(&self, failures: u32) -> Duration {
+    pub fn jittered(&self, failures: u32, clock: &Clock) -> Duration {
         let delay = self.delay(failures);
-        delay.mul_f64(rand::random_range(0.5..=1.0))
+        delay.mul_f64(clock.spread(0.5..1.0))
     }
 }
 
@@ -53,8 +55,9 @@ mod tests {
 
     #[test]
     fn jitter_stays_in_the_upper_half() {
+        let clock = Clock::system();
         for failures in 1..30 {
-            let (delay, jittered) = (Backoff::WATCH.delay(failures), Backoff::WATCH.jittered(failures));
+            let (delay, jittered) = (Backoff::WATCH.delay(failures), Backoff::WATCH.jittered(failures, &clock));
             assert!(jittered >= delay / 2 && jittered <= delay, "{jittered:?} of {delay:?}");
         }
     }

@@ -99,7 +99,7 @@ impl Elector {
             let freed = freed(&mut changes);
             tokio::select! {
                 () = stop.cancelled() => return false,
-                () = self.handle.clock.sleep(self.config.retry.mul_f64(rand::random_range(1.0..1.2))) => {}
+                () = self.handle.clock.sleep(self.config.retry.mul_f64(self.handle.clock.spread(1.0..1.2))) => {}
                 () = freed => {}
             }
         }

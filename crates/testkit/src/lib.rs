@@ -26,10 +26,17 @@
 //! # }
 //! ```
 
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/explore.md")]
+    struct Explore;
+}
+
 mod builder;
 mod clock;
 mod cluster;
 mod definitions;
+pub mod explore;
 mod kubernetes;
 mod manifests;
 mod operation;
@@ -38,6 +45,7 @@ mod wait;
 pub use builder::Builder;
 pub use clock::TestClock;
 pub use cluster::{Kind, Snapshot, TestCluster};
+pub use explore::explore;
 pub use kubernetes::KUBERNETES;
 pub use operation::Operation;
 pub use wait::{PATIENCE, until, until_gone};

@@ -40,7 +40,7 @@ impl TestCluster {
     }
 }
 
-async fn apply(client: Client, object: Value) -> Result<(), String> {
+pub(crate) async fn apply(client: Client, object: Value) -> Result<(), String> {
     let object: DynamicObject = serde_json::from_value(object).map_err(|error| error.to_string())?;
     let types: &TypeMeta = object.types.as_ref().ok_or("it says neither apiVersion nor kind")?;
     let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;

@@ -15,7 +15,7 @@ use windlass::serde_json::{Value, json};
 use windlass_testkit::{Profile, TestCluster};
 
 /// Far more than anything here takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/x";
 const MEMCACHEDS: &str = "apis/cache.example.com/v1alpha1/memcacheds";
 const SERVICE: &str = "/api/v1/namespaces/default/services/x";

@@ -17,6 +17,7 @@ use crate::{
     admission::Operation,
     codec::{Body, document, read},
     object::Object,
+    request::Verb,
     strategy,
 };
 
@@ -153,7 +154,8 @@ fn ended(
 }
 
 fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
-    if strategy::only_begins(&scope.kind) {
+    // Of a collection of them each is deleted as an object of any kind is.
+    if strategy::only_begins(&scope.kind) && scope.request.verb == Verb::Delete {
         return check_plain(scope, live, options);
     }
     if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != live.uid()) {

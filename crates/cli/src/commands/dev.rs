@@ -17,7 +17,7 @@ use crate::dev::course::{Course, Event, Order};
 use crate::dev::install::{Installed, install, write_kubeconfig, write_token};
 use crate::dev::process::{Launch, Process};
 use crate::dev::screen::Screen;
-use crate::dev::{narrator, resources, sources};
+use crate::dev::{narrator, nodes, resources, sources};
 use crate::failure::Failure;
 use crate::manifest;
 use crate::scaffold::project::Project;
@@ -29,6 +29,9 @@ const EVENTS_MAX: usize = 256;
 const LOOK: Duration = Duration::from_millis(250);
 /// How often the operator's token is made anew, well before it ends.
 const TOKEN_RENEWAL: Duration = Duration::from_secs(20 * 60);
+
+/// The file of the cluster's folder with the address at which the operator tells of itself.
+pub(super) const JOURNAL: &str = "operator.journal";
 
 /// Options of `dev`.
 #[derive(Args)]
@@ -57,6 +60,7 @@ pub(crate) async fn run(options: &DevOptions, target: &Target) -> Result<(), Fai
         audit_policy: None,
     };
     let serving = serve::start(&serve, &dir).await?;
+    nodes::forget_others(&serving.cluster.client(), options.profile == ProfileName::Node).await?;
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let kubeconfig = std::path::absolute(dir.join("kubeconfig"))?;
     let title = Title {
@@ -165,7 +169,8 @@ impl Dev {
 
     async fn launch(&self, run: u32, installed: &Installed) -> Result<Process, Failure> {
         let kubeconfig = write_kubeconfig(&self.cluster.client(), installed, &self.dir).await?;
-        let launch = Launch { program: self.project.program(), kubeconfig, run };
+        let journal = self.dir.join(JOURNAL);
+        let launch = Launch { program: self.project.program(), kubeconfig, journal, run };
         Process::start(&launch, installed, &self.events)
     }
 
@@ -225,6 +230,7 @@ impl Dev {
         if let Some(process) = self.process {
             process.stop().await;
         }
+        let _ = std::fs::remove_file(self.dir.join(JOURNAL));
         self.cluster.shutdown().await;
     }
 }

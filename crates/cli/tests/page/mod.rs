@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::support::console::fits;
+
 /// The longest that a step may take: the crates of Windlass may have to be built first.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// The line that means that Ctrl-C is pressed.
@@ -125,7 +127,7 @@ impl Reader {
             self.folder.push(folder);
             return;
         }
-        self.looks_at_dev = line == "windlass dev";
+        self.looks_at_dev = line == "windlass dev" || line.starts_with("windlass dev ");
         if self.looks_at_dev {
             return self.dev = Some(Dev::start(self.command(line)));
         }
@@ -237,19 +239,4 @@ impl Dev {
             assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the operator {pid} still runs");
         }
     }
-}
-
-/// Whether a line is as expected, where `…` stands for any text. Indentation counts for nothing: pages and programs differ.
-fn fits(line: &str, expected: &str) -> bool {
-    let (line, expected) = (line.trim(), expected.trim());
-    let mut parts = expected.split('…');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = line.strip_prefix(first) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    for part in middle {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
 }

@@ -1,6 +1,8 @@
 //! A cluster of its own for each test, driven by the real `windlass` and the real `kubectl`.
 #![expect(dead_code, reason = "each test program uses a part of this")]
 
+pub(crate) mod console;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};

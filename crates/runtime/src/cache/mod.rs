@@ -80,9 +80,12 @@ impl<K: Resource> Cache<K> {
         owned.into_iter().flatten().chain(free).filter_map(|key| state.objects.get(key)).cloned().collect()
     }
 
-    /// The objects for which `wanted` holds; keep it cheap, the cache is locked meanwhile.
+    /// The objects for which `wanted` holds, in order of their keys; keep it cheap, the cache is locked meanwhile.
     pub fn filter(&self, wanted: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
-        self.read().objects.values().filter(|object| wanted(object)).cloned().collect()
+        let state = self.read();
+        let mut found: Vec<_> = state.objects.iter().filter(|(_, object)| wanted(object)).collect();
+        found.sort_unstable_by_key(|(key, _)| *key);
+        found.into_iter().map(|(_, object)| object.clone()).collect()
     }
 
     /// The objects of a namespace.

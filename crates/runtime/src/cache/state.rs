@@ -135,8 +135,12 @@ impl<K: Resource> State<K> {
         self.deleted.retain(|(_, namespace)| !is_in(namespace.as_deref()));
 
         let is_gone = |key: &&ObjectKey| is_in(key.namespace.as_deref()) && !seen.contains_key(*key);
-        let gone: Vec<_> = self.objects.keys().filter(is_gone).cloned().collect();
+        let mut gone: Vec<_> = self.objects.keys().filter(is_gone).cloned().collect();
+        gone.sort_unstable();
         let mut changes = self.let_go(&gone);
+        // In order, so that what follows does not depend on chance.
+        let mut seen: Vec<_> = seen.into_iter().collect();
+        seen.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (key, object) in seen {
             let known = self.objects.get(&key);
             if known.is_some_and(|known| known.meta().resource_version == object.meta().resource_version) {

@@ -78,7 +78,7 @@ async fn repeat<Q: Key>(interval: Duration, due: impl Fn() -> Vec<Q> + Send, que
         for key in due() {
             queue.add_for(key, Priority::Normal, || Trigger::Interval);
         }
-        handle.clock.sleep(interval.mul_f64(rand::random_range(0.9..=1.1))).await;
+        handle.clock.sleep(interval.mul_f64(handle.clock.spread(0.9..1.1))).await;
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn resync<K: Object>(
     loop {
         handle.clock.sleep(interval).await;
         for object in informer.all() {
-            queue.resync(ObjectKey::of(&*object), interval.mul_f64(rand::random_range(0.0..1.0)));
+            queue.resync(ObjectKey::of(&*object), interval.mul_f64(handle.clock.spread(0.0..1.0)));
         }
     }
 }

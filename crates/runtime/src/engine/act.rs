@@ -26,6 +26,8 @@ pub(crate) enum Trouble {
     },
     #[error("cannot see what there is: {0}")]
     Unseen(String),
+    #[error("the resource is gone or on its way out, and the watch does not know yet")]
+    Outdated,
 }
 
 impl Trouble {
@@ -34,7 +36,7 @@ impl Trouble {
         match self {
             Self::Refused(_) => "ChildRefused",
             Self::Api { .. } => "ApplyFailed",
-            Self::Unseen(_) => "WatchFailed",
+            Self::Unseen(_) | Self::Outdated => "WatchFailed",
         }
     }
 

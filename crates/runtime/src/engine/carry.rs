@@ -9,7 +9,7 @@ use super::note::seen;
 use super::parts::{Standing, State, Wanted, decide};
 use super::step::{Mark, Owner, Refusal, Step, Unwanted};
 use super::switch::Switches;
-use super::{Engine, owner_of};
+use super::{Engine, dynamic_api, owner_of};
 use crate::journal;
 use crate::key::ObjectKey;
 use crate::reconcile::Context;
@@ -63,6 +63,15 @@ impl<'a> Item<'a> {
     }
 }
 
+/// Whether the resource is there and wanted, by the API itself.
+async fn is_current<R: CustomResource>(resource: &R, cx: &Context<R>) -> Result<bool, Trouble> {
+    let meta = resource.meta();
+    let name = meta.name.as_deref().unwrap_or_default();
+    let live = dynamic_api(resource, cx).get_metadata_opt(name).await;
+    let live = live.map_err(|source| Trouble::Api { verb: "get", what: format!("{} {name}", R::kind(&())), source })?;
+    Ok(live.is_some_and(|live| live.metadata.uid == meta.uid && live.metadata.deletion_timestamp.is_none()))
+}
+
 impl<O: Operator> Engine<O> {
     /// Applies what is wanted and whose turn it is, then removes what is no longer wanted. After any trouble nothing is
     /// removed: "not wanted" and "not reached" look the same from here.
@@ -100,6 +109,12 @@ impl<O: Operator> Engine<O> {
             for index in decision.apply {
                 let Some(step) = &found[index].step else { continue };
                 let before = self.memory.before(&ObjectKey::of(resource), &owner.reference.uid, &items[index].child);
+                // What was made and is gone may have been collected, because the resource is gone: then it would be made
+                // and collected for as long as the watch of the resource is behind.
+                let is_again = matches!(step, Step::Create(_)) && before != Before::New;
+                if is_again && !is_current(resource, cx).await? {
+                    return Err(Trouble::Outdated);
+                }
                 match act(&cx.client(), cx.name(), step, before).await {
                     Ok(event) => self.record(resource, event, cx),
                     Err(trouble) => items[index].trouble = Some(trouble),

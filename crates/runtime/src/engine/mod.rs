@@ -6,6 +6,7 @@ mod declaration;
 mod deletion;
 mod difference;
 pub mod handlers;
+pub(crate) mod heat;
 pub(crate) mod kinds;
 mod memory;
 mod note;
@@ -23,6 +24,7 @@ use futures::future::BoxFuture;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Resource};
+use windlass_clock::Clock;
 use windlass_core::{CustomResource, Event, Operator, Outcome, World};
 
 pub use declaration::{Declaration, Declared, Use};
@@ -38,7 +40,6 @@ use self::step::Owner;
 use self::switch::{Counter, Switches};
 use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
-use crate::loops::Hot;
 use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
 
 /// A child that a person has to decide about is looked at again after this time: nothing may tell of their decision.
@@ -97,10 +98,8 @@ impl<O: Operator> Reconcile for Engine<O> {
             self.report(&resource, &Pass::Paused, cx).await?;
             return Ok(Action::Await);
         }
-        if let Some(hot) = self.hot(&resource, cx) {
-            journal::decided(Turn::HotLoop, "HotLoop", &hot.field);
-            self.report(&resource, &Pass::HotLoop { message: &hot.message }, cx).await?;
-            return Ok(Action::Recheck(hot.until.saturating_sub(cx.clock().elapsed())));
+        if let Some(action) = heat::cool_down(&*resource, cx).await? {
+            return Ok(action);
         }
         let wanted = self.finalizers();
         if wanted != held_by(&*resource) {
@@ -141,6 +140,9 @@ impl<O: Operator> Engine<O> {
             None => None,
         };
         note(&outcome, carried.as_ref());
+        if matches!(carried, Some(Err(Trouble::Outdated))) {
+            return Ok(Action::Recheck(UNSEEN_RECHECK));
+        }
         self.tell(resource, &outcome, carried.as_ref().and_then(|carried| carried.as_ref().err()), cx);
         let pass = Pass::Made { outcome: &outcome, carried: carried.as_ref(), switches };
         self.report(resource, &pass, cx).await?;
@@ -149,16 +151,8 @@ impl<O: Operator> Engine<O> {
         }
         match blind {
             Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
-            None => conclude(&outcome, carried.and_then(Result::err)),
+            None => conclude(&outcome, carried.and_then(Result::err), cx.clock()),
         }
-    }
-
-    /// The loop that the resource is in. A new spec is acted on at once: it may be what ends the loop.
-    fn hot(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Option<Hot> {
-        let meta = resource.meta();
-        let observed = resource.status().and_then(|status| status.observed_generation);
-        let loops = cx.handle.loops.as_ref().filter(|_| observed == meta.generation)?;
-        loops.hot(meta.uid.as_deref()?)
     }
 
     /// Warnings about a pass that did not succeed.
@@ -196,17 +190,16 @@ impl<O: Operator> Engine<O> {
     }
 }
 
-fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>) -> Result<Action, Error> {
+fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>, clock: &Clock) -> Result<Action, Error> {
     match (trouble, outcome) {
         (Some(Trouble::Refused(_)), _) => Ok(Action::Recheck(REFUSED_RECHECK)),
-        (Some(Trouble::Unseen(_)), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
+        (Some(Trouble::Unseen(_) | Trouble::Outdated), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
         (Some(trouble @ Trouble::Api { .. }), _) => Err(Error::failed(trouble)),
         (None, Outcome::Invalid { message }) => Err(Error::Invalid(message.clone())),
         (None, Outcome::Retry { after, message }) => Err(Error::Later { after: *after, why: message.clone() }),
         (None, Outcome::Settled(_) | Outcome::Waiting { .. }) => {
             let recheck = outcome.desired().and_then(|desired| desired.recheck);
-            Ok(recheck
-                .map_or(Action::Await, |interval| Action::Recheck(interval.mul_f64(rand::random_range(0.9..1.1)))))
+            Ok(recheck.map_or(Action::Await, |interval| Action::Recheck(interval.mul_f64(clock.spread(0.9..1.1)))))
         }
     }
 }

@@ -130,6 +130,7 @@ impl<K: Object> Leg<K> {
         let mut failures = 0;
         loop {
             let event = tokio::select! {
+                biased;
                 event = events.next() => event,
                 // A watch that was taken up again says nothing until something happens: no news is good news.
                 () = self.clock.sleep(RECOVERED_AFTER), if failures > 0 => Some(Ok(None)),
@@ -200,7 +201,7 @@ impl<K: Object> Leg<K> {
             tracing::debug!(watch = %self.title, %error, "Watch interrupted");
         }
         let backoff = if code(error) == Some(404) { Backoff::MISSING_KIND } else { Backoff::WATCH };
-        self.clock.sleep(backoff.jittered(failures)).await;
+        self.clock.sleep(backoff.jittered(failures, &self.clock)).await;
     }
 
     fn is_listed(&self) -> bool {

@@ -11,12 +11,11 @@ mod words;
 
 pub use book::{OBJECTS_MAX, RUNS_PER_OBJECT_MAX, Runs};
 pub use page::{History, Page, Question, Replica, Served};
+pub use present::is_recorded;
 pub use record::{
     CALLS_MAX, FIELDS_MAX, Happened, Made, Next, Run, SEEN_MAX, Seen, Subject, TRIGGERS_MAX, Trigger, Turn,
 };
 
 pub(crate) use page::HISTORIES_MAX;
-pub(crate) use present::{
-    Ended, Present, called, changed, concluded, decided, is_failure_told, is_recorded, named, saw, trace,
-};
+pub(crate) use present::{Ended, Present, called, changed, concluded, decided, is_failure_told, named, saw, trace};
 pub(crate) use words::{of_api, of_error};

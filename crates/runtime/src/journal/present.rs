@@ -81,7 +81,7 @@ impl Present {
 }
 
 /// Whether the present piece of work belongs to a run.
-pub(crate) fn is_recorded() -> bool {
+pub fn is_recorded() -> bool {
     RUN.try_with(|_| ()).is_ok()
 }
 

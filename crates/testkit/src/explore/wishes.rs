@@ -1,0 +1,102 @@
+//! What the user of a scenario wants: objects that are theirs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// The user's objects, in the order in which they were made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wishes {
+    wanted: Vec<(String, Value)>,
+    deleted: BTreeSet<String>,
+}
+
+impl Wishes {
+    pub(super) fn create(&mut self, key: String, object: Value) {
+        self.deleted.remove(&key);
+        self.wanted.push((key, object));
+    }
+
+    pub(super) fn change(&mut self, key: &str, patch: &Value) {
+        if let Some((_, object)) = self.wanted.iter_mut().find(|(wanted, _)| wanted == key) {
+            merge(object, patch);
+        }
+    }
+
+    pub(super) fn delete(&mut self, key: &str) {
+        self.wanted.retain(|(wanted, _)| wanted != key);
+        self.deleted.insert(key.to_owned());
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(String, Value)> {
+        self.wanted.iter()
+    }
+
+    pub(super) fn deleted(&self) -> &BTreeSet<String> {
+        &self.deleted
+    }
+}
+
+/// As a JSON merge patch does.
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(members) = object else { return };
+    for (name, change) in changes {
+        if change.is_null() {
+            members.remove(name);
+        } else {
+            merge(members.entry(name.clone()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+/// Where `found` is not what was `wanted`: what the API and operators add is fine.
+pub(super) fn unlike(wanted: &Value, found: &Value, path: &str) -> Option<String> {
+    match (wanted, found) {
+        (Value::Object(wanted), Value::Object(found)) => {
+            let skipped = |name: &str| path.is_empty() && name == "status";
+            wanted.iter().filter(|(name, _)| !skipped(name)).find_map(|(name, value)| {
+                unlike(value, found.get(name).unwrap_or(&Value::Null), &format!("{path}/{name}"))
+            })
+        }
+        (Value::Array(wanted), Value::Array(found)) if wanted.len() <= found.len() => {
+            wanted.iter().zip(found).find_map(|(wanted, found)| unlike(wanted, found, path))
+        }
+        (wanted, found) if wanted == found => None,
+        // The API writes some values in other words, a `stringData` for instance.
+        _ if path.starts_with("/stringData") => None,
+        (wanted, found) => Some(format!("{path} is {found}, not {wanted}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_user_wants_follows_their_changes() {
+        let mut wishes = Wishes::default();
+        wishes.create("/a".into(), json!({"spec": {"size": 1, "on": true}}));
+        wishes.change("/a", &json!({"spec": {"size": 2, "on": null}}));
+        assert_eq!(wishes.iter().next(), Some(&("/a".to_owned(), json!({"spec": {"size": 2}}))));
+        wishes.delete("/a");
+        assert!(wishes.iter().next().is_none() && wishes.deleted().contains("/a"));
+    }
+
+    #[test]
+    fn additions_are_fine_and_changes_are_not() {
+        let wanted = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"list": [1]}});
+        let found = json!({"metadata": {"labels": {"a": "b", "c": "d"}}, "spec": {"list": [1, 2]}, "status": {}});
+        assert_eq!(unlike(&wanted, &found, ""), None);
+        let found = json!({"metadata": {"labels": {}}, "spec": {"list": [1]}});
+        assert_eq!(unlike(&wanted, &found, "").as_deref(), Some("/metadata/labels/a is null, not \"b\""));
+    }
+}
