@@ -6,6 +6,7 @@ mod compare;
 mod conformance;
 mod fuzz;
 mod generate;
+mod kubernetes;
 mod record;
 mod soak;
 mod subject;
@@ -42,6 +43,9 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Generate the tables of kinds from the pinned Kubernetes release.
     Generate(generate::Options),
+    /// Start a control plane of the real Kubernetes on this machine, end it, or run the tests of operators on one.
+    #[command(subcommand)]
+    Kubernetes(kubernetes::Kubernetes),
     /// Ask the pinned kube-apiserver again what it says of CEL, and write it into the fixtures of windlass-apiserver.
     Record,
     /// Run a test for a long time.
@@ -75,6 +79,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Conformance(suite) => conformance::run(&suite),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Generate(options) => generate::run(&options),
+        Task::Kubernetes(command) => kubernetes::run(&command),
         Task::Record => record::run(),
         Task::Soak(soak) => soak::run(&soak),
         Task::Test(options) => test::run(&options),

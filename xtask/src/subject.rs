@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::workspace::{root, run};
+use crate::workspace::{root, run, target};
 
 /// Which windlass is tested.
 #[derive(Args)]
@@ -24,6 +24,6 @@ impl Subject {
         }
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "windlass-cli"]))?;
-        Ok(root().join("target/debug/windlass"))
+        Ok(target().join("debug/windlass"))
     }
 }

@@ -43,7 +43,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn cargo() -> Command {
+/// cargo, at the root of the workspace.
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
@@ -54,15 +55,16 @@ fn step(name: &str, command: &mut Command) -> Result<()> {
     run_command(command)
 }
 
+/// How many tests ended how.
 #[derive(Debug, Default, PartialEq)]
-struct Counts {
-    passed: u32,
-    failed: u32,
+pub(crate) struct Counts {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
     skipped: u32,
 }
 
 /// Runs the tests, shows their output as it comes, and adds up the closing lines.
-fn count(command: &mut Command) -> Result<(Counts, bool)> {
+pub(crate) fn count(command: &mut Command) -> Result<(Counts, bool)> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
     let output = child.stdout.take().expect("stdout was asked for");
     let mut counts = Counts::default();

@@ -14,7 +14,8 @@ const TABLES: [&str; 0] = [];
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 5] = ["util", "utils", "helpers", "common", "misc"];
 /// Crates in their order: each may use only those before it.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
+    "windlass-kubernetes",
     "windlass-differential",
     "windlass-api",
     "windlass-clock",

@@ -10,6 +10,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    let dir = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
+    dir.map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
 /// The directory that keeps built tools between checkouts.
 pub(crate) fn cache() -> Result<PathBuf> {
     if let Some(dir) = std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {

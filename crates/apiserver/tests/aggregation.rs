@@ -33,7 +33,7 @@ const OWN: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const FLUNDERS: &str = "/apis/wardle.example.com/v1alpha1/namespaces/default/flunders";
 const NAME: &str = "v1alpha1.wardle.example.com";
 /// What does not happen by then will not.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 

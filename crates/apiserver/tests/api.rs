@@ -205,6 +205,11 @@ async fn a_dry_run_leaves_no_trace() {
     world.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("c")).await.expect(409);
     assert_eq!(world.store.revision(), before);
     world.post(&format!("{CONFIG_MAPS}?dryRun=Some"), &config_map("d")).await.expect(422);
+    // The body of a deletion silences the query, as on Kubernetes.
+    world.delete(&path, &json!({"dryRun": ["All"]})).await.expect(200);
+    assert_eq!(world.store.revision(), before);
+    world.delete(&path, &json!({"propagationPolicy": "Background"})).await.expect(200);
+    world.get(&format!("{CONFIG_MAPS}/c")).await.expect(404);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use world::World;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
 /// What is not written by then will not be.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 const POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy

@@ -115,3 +115,41 @@ async fn containers_that_join_a_pod_follow_the_rules_of_containers() {
     assert_eq!(causes(&status), ["spec.ephemeralContainers[0].name"]);
     world.patch(&path, "merge-patch+json", &join(json!({"name": "e", "image": "i"}))).await.expect(200);
 }
+
+#[tokio::test]
+async fn what_is_allowed_and_unwise_is_told() {
+    let world = world_with_account().await;
+    let mut odd = deployment();
+    odd["spec"]["template"]["spec"]["nodeSelector"] = json!({"beta.kubernetes.io/os": "linux"});
+    let told = world.post(&format!("{APPS}/deployments"), &odd).await;
+    let warning = r#"299 - "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead""#;
+    assert_eq!(told.header("warning"), Some(warning));
+    told.expect(201);
+    let again = world
+        .patch(&format!("{APPS}/deployments/d"), "merge-patch+json", &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await;
+    assert_eq!(again.header("warning"), None, "nothing that is wanted has changed");
+}
+
+#[tokio::test]
+async fn an_owner_is_named_once() {
+    let world = world_with_account().await;
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"});
+    let object = json!({"metadata": {"name": "c", "ownerReferences": [owner, owner]}});
+    let told = world.post(&format!("{CORE}/configmaps"), &object).await;
+    assert!(told.header("warning").is_some_and(|warning| warning.ends_with("duplicate UID(s) observed: u\"")));
+    assert_eq!(told.expect(201)["metadata"]["ownerReferences"], json!([owner]));
+}
+
+#[tokio::test]
+async fn a_profile_in_an_annotation_becomes_a_field() {
+    let world = world_with_account().await;
+    let key = "container.apparmor.security.beta.kubernetes.io/c";
+    let pod = json!({"metadata": {"name": "p", "annotations": {key: "localhost/mine"}},
+                     "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let told = world.post(&format!("{CORE}/pods"), &pod).await;
+    assert!(told.header("warning").is_some_and(|warning| warning.contains("deprecated since v1.30")));
+    let container = &told.expect(201)["spec"]["containers"][0];
+    let profile = json!({"type": "Localhost", "localhostProfile": "mine"});
+    assert_eq!(container["securityContext"]["appArmorProfile"], profile);
+}

@@ -8,7 +8,9 @@ use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 
 use crate::commands::create::CreateCommand;
 use crate::commands::dev::DevOptions;
+use crate::commands::image::ImageCommand;
 use crate::commands::init::InitOptions;
+use crate::commands::node::NodeCommand;
 use crate::commands::plan::PlanOptions;
 use crate::commands::why::WhyOptions;
 use crate::isolation::IsolationName;
@@ -79,6 +81,9 @@ pub(crate) enum Command {
     Create(CreateCommand),
     /// Run the operators of this project on a cluster of their own, and build them anew whenever the code changes.
     Dev(DevOptions),
+    /// Make this machine a node of a Kubernetes cluster.
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// Fill a folder with a kube-apiserver, etcd and kubectl for the envtest suites of Go projects.
     Envtest(EnvtestOptions),
     /// Print the completion script of a shell.
@@ -313,46 +318,6 @@ pub(crate) struct EventsOptions {
     /// Go on and show new ones.
     #[arg(short, long)]
     pub(crate) watch: bool,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum ImageCommand {
-    /// Show the images that are there.
-    Ls,
-    /// Add an image, or replace the one of that name.
-    Add {
-        /// The name that Pods use, such as `mine:1.0`.
-        name: String,
-        /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
-        path: Option<PathBuf>,
-    },
-    /// Build an image from a Dockerfile, without root and without a container engine.
-    Build {
-        /// The name that Pods use, such as `mine:1.0`.
-        name: String,
-        /// The folder whose files can be copied.
-        #[arg(default_value = ".")]
-        folder: PathBuf,
-        /// The file with the instructions, if it is not `Dockerfile` or `Containerfile` in the folder.
-        #[arg(long, short)]
-        file: Option<PathBuf>,
-        /// A value for an ARG instruction.
-        #[arg(long = "build-arg", value_name = "NAME=VALUE", value_parser = pair)]
-        arguments: Vec<(String, String)>,
-    },
-    /// Remove an image, and its files unless another name has the same.
-    Rm {
-        /// Its name, as `ls` shows it.
-        name: String,
-        /// Also if a Pod runs from it.
-        #[arg(long)]
-        force: bool,
-    },
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
 }
 
 #[derive(Args)]

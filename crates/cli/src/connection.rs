@@ -24,17 +24,22 @@ pub(crate) fn dir(target: &Target) -> PathBuf {
 
 /// Connects: `--kubeconfig`, then the embedded cluster of the folder, then what kubectl would take.
 pub(crate) async fn connect(target: &Target) -> Result<Connection, Failure> {
-    let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
-    let embedded = dir(target).join("kubeconfig");
-    let config = match &target.kubeconfig {
-        Some(file) => from_file(file, &options).await?,
-        None if embedded.is_file() => from_file(&embedded, &options).await?,
-        None if target.dir.is_some() => return Err(nothing_in(&dir(target))),
-        None => from_environment(&options).await?,
-    };
+    let config = config(target).await?;
     let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client = Client::try_from(config)?;
     Ok(Connection { client, namespace })
+}
+
+/// The way to the cluster that is meant, in the order of [`connect`].
+pub(crate) async fn config(target: &Target) -> Result<Config, Failure> {
+    let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+    let embedded = dir(target).join("kubeconfig");
+    match &target.kubeconfig {
+        Some(file) => from_file(file, &options).await,
+        None if embedded.is_file() => from_file(&embedded, &options).await,
+        None if target.dir.is_some() => Err(nothing_in(&dir(target))),
+        None => from_environment(&options).await,
+    }
 }
 
 async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Config, Failure> {

@@ -66,6 +66,7 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Init(options) => commands::init::run(&options),
         Command::Create(command) => commands::create::run(&command),
         Command::Dev(options) => commands::dev::run(&options, &target).await,
+        Command::Node(command) => commands::node::run(&command, &target).await,
         Command::Envtest(options) => commands::envtest::run(&options),
         Command::Completion { shell } => {
             commands::completion::print(shell);

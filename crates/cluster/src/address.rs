@@ -59,7 +59,7 @@ impl ClusterRange {
         Ipv4Addr::new(self.0[0], self.0[1], third, fourth)
     }
 
-    fn candidates(isolation: Isolation, start: u64) -> impl Iterator<Item = Self> {
+    pub(crate) fn candidates(isolation: Isolation, start: u64) -> impl Iterator<Item = Self> {
         let first = if isolation.has_networks() { PRIVATE } else { LOOPBACK };
         let count = LAST - FIRST + 1;
         let offset = u8::try_from(start % u64::from(count)).expect("the rest is below the count");
@@ -132,8 +132,8 @@ impl Taken {
         let is_runc = isolation == Isolation::Runc;
         let runc = is_runc.then(|| Runc::find(&directory.node())).transpose()?;
         let network = isolation.has_networks().then(|| {
-            let all = AddressRange { network: range.at(0, 0), prefix: 16 };
-            Network::begin(&directory.node(), all)
+            let half = |(network, prefix)| AddressRange { network, prefix };
+            Network::begin(&directory.node(), half(range.pods()), half(range.services()))
         });
         let network = network.transpose()?;
         match port.map(|port| bind((range.api(), port).into())).transpose() {

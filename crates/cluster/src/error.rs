@@ -85,6 +85,29 @@ pub enum StartError {
     /// Containers cannot be run by runc.
     #[error(transparent)]
     Runc(#[from] windlass_node::runc::RuncError),
+    /// The API server that a node is to join cannot be asked.
+    #[error("the API server cannot be used: {0}")]
+    Api(#[source] kube::Error),
+    /// The address of the API server is not known.
+    #[error("{url} leads to no IPv4 address; name another server in the kubeconfig")]
+    UnknownApi {
+        /// The server of the kubeconfig.
+        url: String,
+    },
+    /// Pods would not reach the API server.
+    #[error(
+        "Pods with networks of their own do not reach the API server at {address}; name another server in the kubeconfig, or use --isolation sandbox"
+    )]
+    UnreachableApi {
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// The cluster does not say which addresses Services have.
+    #[error("the cluster has no ServiceCIDR of IPv4 addresses; Kubernetes 1.33 and later have one")]
+    NoServiceRange,
+    /// The node cannot be asked anything.
+    #[error("the node's port cannot be secured: {0}")]
+    Door(String),
     /// The cluster was made with other addresses.
     #[error(
         "the objects of {} have addresses of {range}: start it with {}, or make it anew with `windlass down --purge`",

@@ -197,8 +197,8 @@ async fn shutdown_ends_open_watches() {
         futures::pin_mut!(watch);
         while futures::StreamExt::next(&mut watch).await.is_some_and(|event| event.is_ok()) {}
     });
-    tokio::time::timeout(Duration::from_secs(10), cluster.shutdown()).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(10), drained).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), cluster.shutdown()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), drained).await.unwrap().unwrap();
 }
 
 #[tokio::test]

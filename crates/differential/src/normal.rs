@@ -187,7 +187,9 @@ fn bare<'v>(name: &str, value: &'v Value) -> &'v Value {
 /// How old an object is, as tables say it; it differs by what passed between two requests.
 fn is_age(text: &str) -> bool {
     let is_amount = |letter: char| letter.is_ascii_digit() || matches!(letter, 'm' | 'h' | 's');
-    text.ends_with('s') && text.starts_with(|first: char| first.is_ascii_digit()) && text.chars().all(is_amount)
+    text.ends_with(['s', 'm', 'h'])
+        && text.starts_with(|first: char| first.is_ascii_digit())
+        && text.chars().all(is_amount)
 }
 
 /// The cells of a row without the times in them.

@@ -15,10 +15,14 @@ const PARSERS: [&str; 8] = [
 ];
 /// Addresses of Services: each server takes any that is free.
 const ADDRESSES: &str = "10.0.0.";
+/// What comes before the version that a definition has, where another was asked for.
+const FOUND: &str = "ResourceVersion in object meta: ";
 /// What comes before the oldest version that a server remembers.
 const OLDEST: &str = "too old resource version: 1 (";
 /// What stories put before the part of a name that a server makes.
 const GENERATED: &str = "-g-";
+/// What is said of a field that a schema does not have.
+const UNKNOWN: &str = "field not declared in schema";
 /// What comes before a value that Go prints by the names of its own fields, and before a list of such.
 const VALUES: [&str; 2] = ["Invalid value: {", "Invalid value: [{"];
 
@@ -26,18 +30,26 @@ const VALUES: [&str; 2] = ["Invalid value: {", "Invalid value: [{"];
 pub(super) fn plain(text: &str) -> String {
     // Each on a line, as they come out of a Go map.
     if let Some((before, errors)) = text.split_once("errors:\n") {
-        let mut errors: Vec<String> = errors.lines().map(plain).collect();
+        let mut errors: Vec<String> = errors.lines().map(|line| plain(line.trim_start())).collect();
+        // Kubernetes stops at an unknown field, wherever it stands in a map that has no order.
+        if errors.iter().any(|error| error.ends_with(UNKNOWN)) {
+            errors.retain(|error| error.ends_with(UNKNOWN));
+        }
         errors.sort();
-        return plain(before) + "errors: " + &errors.join("; ");
+        return match errors.as_slice() {
+            [only] => plain(before) + only,
+            several => plain(before) + "errors: " + &several.join("; "),
+        };
     }
     let text = PARSERS.iter().find_map(|parser| text.find(parser)).map_or(text, |end| &text[..end]);
     let text = without_identities(text);
     let text = without_run(&text, ADDRESSES, |letter| letter.is_ascii_digit());
+    let text = without_run(&text, FOUND, |letter| letter.is_ascii_digit());
     let text = without_run(&text, OLDEST, |letter| letter.is_ascii_digit());
     let text = text
         .replace("\\x00", "\\u0000")
-        .replace("Invalid value: []:", "Invalid value: null:")
-        .replace("Invalid value: {}:", "Invalid value: null:");
+        .replace(" value: []:", " value: null:")
+        .replace(" value: {}:", " value: null:");
     without_objects(&without_run(&text, GENERATED, |letter| letter.is_ascii_alphanumeric()))
 }
 
@@ -85,7 +97,9 @@ mod tests {
         assert_eq!(plain("spec: Invalid value: {\"a\":{\"b\":1}}: immutable"), "spec: Invalid value: {*}: immutable");
         assert_eq!(plain("v: Invalid value: [{\"Name\":[1]},{}]: not one"), "v: Invalid value: [*]: not one");
         let errors = "failed: errors:\n  .b: expected string, got 1\n  .a: not known";
-        assert_eq!(plain(errors), "failed: errors:   .a: not known;   .b: expected string");
+        assert_eq!(plain(errors), "failed: errors: .a: not known; .b: expected string");
+        let unknown = "failed: errors:\n  .a: expected string\n  .b: field not declared in schema";
+        assert_eq!(plain(unknown), plain("failed: .b: field not declared in schema"));
         assert_eq!(plain("may not change\ncore.PodSpec{"), "may not change");
     }
 }

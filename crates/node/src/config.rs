@@ -55,10 +55,12 @@ pub struct NodeConfig {
     pub dir: PathBuf,
     /// The image store, which other instances may share.
     pub images: PathBuf,
-    /// The address by which Pods reach the API server, and the node's own.
-    pub api_host: Ipv4Addr,
-    /// The port of the API server.
-    pub api_port: u16,
+    /// Its own address, which node ports and Pods in its network have, too.
+    pub address: Ipv4Addr,
+    /// Where it answers what is asked of a kubelet, if it does so at a port of its own.
+    pub port: Option<u16>,
+    /// Where Pods reach the API server.
+    pub api: (Ipv4Addr, u16),
     /// Where Pods get their addresses from.
     pub pod_range: AddressRange,
     /// Where Services have theirs.

@@ -96,7 +96,7 @@ impl Node {
             live: LiveContainers::default(),
             addresses,
             gateway,
-            directory: Directory::new((config.api_host, config.api_port), config.cluster_domain.clone()),
+            directory: Directory::new(config.api, config.cluster_domain.clone()),
             room: Room::new(registration::capacity()),
             leaving: Leaving::default(),
             name_server: OnceLock::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus, NodeSystemInfo,
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
@@ -131,11 +131,13 @@ fn node(config: &NodeConfig, limits: String) -> Node {
 fn status(config: &NodeConfig, capabilities: Capabilities, before: &[NodeCondition]) -> NodeStatus {
     let resources = resources(config.pods_max);
     NodeStatus {
-        addresses: Some(vec![address("InternalIP", &config.api_host.to_string()), address("Hostname", &config.name)]),
+        addresses: Some(vec![address("InternalIP", &config.address.to_string()), address("Hostname", &config.name)]),
         capacity: Some(resources.clone()),
         allocatable: Some(resources),
         conditions: Some(conditions(capabilities, before)),
-        daemon_endpoints: Some(NodeDaemonEndpoints::default()),
+        daemon_endpoints: Some(NodeDaemonEndpoints {
+            kubelet_endpoint: config.port.map(|port| DaemonEndpoint { port: port.into() }),
+        }),
         node_info: Some(system_info()),
         ..NodeStatus::default()
     }

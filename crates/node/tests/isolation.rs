@@ -44,8 +44,8 @@ fn obstacle(isolation: Isolation) -> Option<String> {
     {
         return Some(error.to_string());
     }
-    let range = windlass_node::AddressRange { network: [10, 250, 0, 0].into(), prefix: 16 };
-    match windlass_node::network::Network::begin(directory.path(), range) {
+    let range = |third: u8| windlass_node::AddressRange { network: [10, 250, third, 0].into(), prefix: 17 };
+    match windlass_node::network::Network::begin(directory.path(), range(128), range(0)) {
         Ok(network) => {
             network.end();
             None

@@ -15,7 +15,7 @@ use windlass_node::sandbox::{
     Running, Source, attach,
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(90);
 const FIRST: Ipv4Addr = Ipv4Addr::new(127, 126, 200, 1);
 const SECOND: Ipv4Addr = Ipv4Addr::new(127, 126, 200, 2);
 

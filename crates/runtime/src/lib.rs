@@ -52,7 +52,7 @@ pub use object::Object;
 pub use queue::{Key, Priority, Queue, Taken, Verdict};
 pub use reconcile::{Action, Attempt, Context, Crash, Error, Handle, Process, Reconcile};
 pub use shards::ShardConfig;
-pub use switched::Switched;
+pub use switched::{Reconciled, Switched};
 pub use watch::Watch;
 pub use windlass_clock::Clock;
 pub use windlass_core::{Event, Severity};

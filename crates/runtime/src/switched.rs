@@ -1,21 +1,21 @@
-//! The switches for a [`Reconcile`]: its objects can be paused, forced and restarted as those of every operator.
+//! A [`Reconcile`] as an operator like every other: its objects can be paused, forced and restarted, and cool down in a loop.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use kube::core::ApiResource;
-use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_core::{CustomResource, Event, Statement, condition, names};
 
 use crate::engine::act::api;
-use crate::engine::kinds::Children;
-use crate::engine::step::RESTARTABLE;
-use crate::engine::switch::{Counter, Restart, Switches, paused_statement};
-use crate::informer::Informer;
+use crate::engine::heat;
+use crate::engine::kinds::Nursery;
+use crate::engine::switch::{Counter, Restart, Switches, paused_statement, resumed_statement};
+use crate::engine::{Outfit, Style};
 use crate::key::ObjectKey;
 use crate::object::Object;
 use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
@@ -23,16 +23,59 @@ use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
 /// The conditions that the switches have.
 const CONDITIONS: [&str; 3] = [names::condition::PAUSED, names::condition::FORCED, names::condition::RESTARTED];
 
+/// A [`Reconcile`] as a way to write an operator: [`Declaration`](crate::engine::Declaration) puts it to work.
+pub struct Reconciled<R: Reconcile> {
+    reconcile: Arc<R>,
+    conditions: Option<ReadConditions<R::Resource>>,
+}
+
+impl<R: Reconcile> Reconciled<R> {
+    /// Events tell of the switches: the kind is somebody else's.
+    pub fn new(reconcile: R) -> Self {
+        Self { reconcile: Arc::new(reconcile), conditions: None }
+    }
+
+    /// Conditions tell of the switches: the kind has the standard status.
+    pub fn with_conditions(reconcile: R) -> Self
+    where
+        R::Resource: CustomResource,
+    {
+        let read: ReadConditions<R::Resource> =
+            |object| object.status().map(|status| status.conditions.clone()).unwrap_or_default();
+        Self { conditions: Some(read), ..Self::new(reconcile) }
+    }
+}
+
+impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Style for Reconciled<R> {
+    type Resource = R::Resource;
+    type Engine = Switched<R>;
+
+    fn engine(self: Arc<Self>, outfit: Outfit<Self>) -> Switched<R> {
+        Switched {
+            reconcile: self.reconcile.clone(),
+            counter: Counter::new(outfit.name),
+            conditions: self.conditions,
+            nursery: outfit.nursery,
+            served: Mutex::default(),
+        }
+    }
+
+    /// Its author takes caches for the truth.
+    fn is_lenient(&self) -> bool {
+        false
+    }
+}
+
 /// A [`Reconcile`] whose objects have the switches pause, force and restart.
 ///
 /// A paused object is not reconciled until it is resumed or deleted. A forced run is told by [`Context::is_forced`]. After
-/// a run that was asked to restart, the Pods of the object's workloads are.
+/// a run that was asked to restart, the Pods of the object's workloads are. One that is in a hot loop is left alone for a while.
 pub struct Switched<R: Reconcile> {
     reconcile: Arc<R>,
     counter: Counter,
     /// How to read the conditions of the standard status, where the kind has one.
     conditions: Option<ReadConditions<R::Resource>>,
-    workloads: Vec<Arc<dyn Children>>,
+    nursery: Nursery,
     /// What was served last, also where a status cannot say it, or its author did away with it.
     served: Mutex<HashMap<ObjectKey, Served>>,
 }
@@ -43,34 +86,11 @@ type ReadConditions<K> = fn(&K) -> Vec<Condition>;
 struct Served {
     force: Option<String>,
     restart: Option<String>,
+    /// The generation that was looked at.
+    generation: Option<i64>,
 }
 
 impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Switched<R> {
-    /// The switches for the objects of a controller called `name`: events tell of them.
-    pub fn new(name: impl Into<String>, reconcile: Arc<R>) -> Self {
-        let counter = Counter::new(name.into());
-        Self { reconcile, counter, conditions: None, workloads: Vec::new(), served: Mutex::default() }
-    }
-
-    /// Conditions tell of them instead: the kind has the standard status.
-    #[must_use]
-    pub fn with_conditions(mut self) -> Self
-    where
-        R::Resource: CustomResource,
-    {
-        self.conditions = Some(|object| object.status().map(|status| status.conditions.clone()).unwrap_or_default());
-        self
-    }
-
-    /// Restarts the workloads of kind `K` that an object owns, if it is a kind that restarts Pods.
-    #[must_use]
-    pub fn restarts<K: Object<DynamicType = ()> + Serialize>(mut self, informer: Informer<K>) -> Self {
-        if RESTARTABLE.contains(&&*K::kind(&())) {
-            self.workloads.push(Arc::new(informer));
-        }
-        self
-    }
-
     /// What is asked for and was not served.
     fn switches(&self, key: &ObjectKey, object: &R::Resource) -> Switches {
         let conditions = self.conditions.map(|read| read(object)).unwrap_or_default();
@@ -80,6 +100,29 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Switched<R> {
             switches.restart = switches.restart && switches.restarted_at != served.restart;
         }
         switches
+    }
+
+    /// What to do about an object that is in a loop: nothing, for a while.
+    async fn cool_down(
+        &self,
+        key: &ObjectKey,
+        object: &R::Resource,
+        cx: &Context<R::Resource>,
+    ) -> Result<Option<Action>, Error> {
+        let generation = object.meta().generation;
+        let before = match self.served().entry(key.clone()) {
+            Entry::Occupied(mut known) => Some(std::mem::replace(&mut known.get_mut().generation, generation)),
+            Entry::Vacant(place) => {
+                place.insert(Served { generation, ..Served::default() });
+                None
+            }
+        };
+        let Some(hot) = before.and_then(|acted_on| heat::hot(object, acted_on, cx)) else { return Ok(None) };
+        // An event tells of it in any case.
+        if self.conditions.is_some() {
+            self.tell(object, vec![heat::hot_statement(&hot.message)], cx).await?;
+        }
+        Ok(Some(heat::rest(&hot, cx)))
     }
 
     fn remember(&self, key: ObjectKey, switches: &Switches) {
@@ -101,7 +144,7 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Switched<R> {
     async fn restart(&self, object: &R::Resource, value: &str, cx: &Context<R::Resource>) -> Result<bool, Error> {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         let restart = Restart { uid, value, manager: cx.name() };
-        restart.carry_out(self.workloads.iter(), &cx.client()).await
+        restart.carry_out(self.nursery.iter(), &cx.client()).await
     }
 
     /// Tells what the switches did, in the status or by events.
@@ -120,8 +163,7 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Switched<R> {
             }
             return Ok(());
         };
-        let before: Vec<Condition> =
-            read(object).into_iter().filter(|it| CONDITIONS.contains(&it.type_.as_str())).collect();
+        let before: Vec<Condition> = read(object).into_iter().filter(is_own).collect();
         let mut conditions = before.clone();
         for statement in statements {
             condition::set(&mut conditions, statement, object.meta().generation, cx.clock().now());
@@ -160,6 +202,12 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Switched<R> {
     }
 }
 
+/// Whether a condition is said here: all others are the author's.
+fn is_own(condition: &Condition) -> bool {
+    let is_of_loops = condition.type_ == names::condition::DEGRADED && heat::is_of_loops(&condition.reason);
+    is_of_loops || CONDITIONS.contains(&condition.type_.as_str())
+}
+
 impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R> {
     type Resource = R::Resource;
 
@@ -177,6 +225,9 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R>
             self.tell(&object, statements, cx).await?;
             return Ok(Action::Await);
         }
+        if let Some(action) = self.cool_down(&key, &object, cx).await? {
+            return Ok(action);
+        }
         cx.force(switches.force.is_some());
         let action = self.reconcile.reconcile(object.clone(), cx).await?;
         if let Some(value) = switches.restarted_at.clone().filter(|_| switches.restart) {
@@ -185,11 +236,13 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R>
             switches.restart = is_done || self.conditions.is_some();
         }
         let mut statements = switches.statements();
-        let paused_before = self.conditions.map(|read| read(&object));
-        let was_paused = paused_before.map_or(changed, |it| condition::is_true(&it, names::condition::PAUSED));
-        if was_paused {
-            statements.push(Statement::new(names::condition::PAUSED, false, "Resumed", ""));
+        let before = self.conditions.map(|read| read(&object));
+        let was = |type_: &str| before.as_deref().is_some_and(|it| condition::is_true(it, type_));
+        if was(names::condition::PAUSED) || before.is_none() && changed {
+            statements.push(resumed_statement());
         }
+        let degraded = before.iter().flatten().find(|it| it.type_ == names::condition::DEGRADED && is_own(it));
+        statements.extend(degraded.map(|it| heat::over_statement(&it.reason)));
         self.tell(&object, statements, cx).await?;
         self.counter.serve(&switches, &cx.handle.metrics);
         self.remember(key, &switches);

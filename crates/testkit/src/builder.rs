@@ -3,6 +3,8 @@
 use windlass_cluster::{Cluster, ClusterConfig, Profile};
 use windlass_controllers::{Name, Set};
 
+use crate::cluster::Ground;
+use crate::kubernetes::{self, Kubernetes};
 use crate::{TestClock, TestCluster};
 
 /// A test cluster before it starts.
@@ -61,6 +63,10 @@ impl Builder {
     /// # Panics
     /// If it cannot start.
     pub async fn start(self) -> TestCluster {
+        if let Some(programs) = kubernetes::programs() {
+            let kubernetes = Kubernetes::start(programs, &self.controllers, self.nodes).await;
+            return TestCluster::new(Ground::Kubernetes(Box::new(kubernetes)), self.clock);
+        }
         let config = ClusterConfig {
             controllers: Some(self.controllers),
             clock: self.clock.clock(),
@@ -68,7 +74,7 @@ impl Builder {
             ..ClusterConfig::in_memory(Profile::Bare)
         };
         match Cluster::start(config).await {
-            Ok(cluster) => TestCluster::new(cluster, self.clock),
+            Ok(cluster) => TestCluster::new(Ground::Embedded(Box::new(cluster)), self.clock),
             Err(error) => panic!("the test cluster does not start: {error}"),
         }
     }

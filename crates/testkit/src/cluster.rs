@@ -13,6 +13,7 @@ use serde_json::Value;
 use windlass_apiserver::auth::User;
 use windlass_cluster::{Cluster, Kubeconfig};
 
+use crate::kubernetes::{KUBERNETES, Kubernetes};
 use crate::{Builder, TestClock, wait};
 
 /// Where objects go that name no namespace.
@@ -47,14 +48,23 @@ impl<K> Kind for K where
 #[derive(Clone, Debug)]
 pub struct Snapshot(windlass_store::Snapshot);
 
-/// A cluster inside a test: an API server and controllers in this process, without TCP and without a disk.
+/// A cluster inside a test: an API server and controllers in this process, without TCP and without a disk. If
+/// [`crate::KUBERNETES`] is set in the environment, it is a control plane of the real Kubernetes instead, whose nodes
+/// only seem to run Pods; its time is that of the machine, and it cannot be reset.
 ///
 /// It ends when it is dropped; [`TestCluster::stop`] waits for that.
 #[derive(Debug)]
 pub struct TestCluster {
-    cluster: Cluster,
+    ground: Ground,
     clock: TestClock,
     listening: OnceLock<Kubeconfig>,
+}
+
+/// What a test cluster is made of.
+#[derive(Debug)]
+pub(crate) enum Ground {
+    Embedded(Box<Cluster>),
+    Kubernetes(Box<Kubernetes>),
 }
 
 impl TestCluster {
@@ -71,18 +81,24 @@ impl TestCluster {
         Builder::default()
     }
 
-    pub(crate) fn new(cluster: Cluster, clock: TestClock) -> Self {
-        Self { cluster, clock, listening: OnceLock::new() }
+    pub(crate) fn new(ground: Ground, clock: TestClock) -> Self {
+        Self { ground, clock, listening: OnceLock::new() }
     }
 
     /// A client with every right.
     pub fn client(&self) -> Client {
-        self.cluster.client()
+        match &self.ground {
+            Ground::Embedded(cluster) => cluster.client(),
+            Ground::Kubernetes(kubernetes) => kubernetes.client(),
+        }
     }
 
     /// A client of the user `name`, a member of `groups`, with the rights that RBAC gives.
     pub fn client_as(&self, name: &str, groups: &[&str]) -> Client {
-        self.cluster.client_of(User::new(name, groups.iter().copied()))
+        match &self.ground {
+            Ground::Embedded(cluster) => cluster.client_of(User::new(name, groups.iter().copied())),
+            Ground::Kubernetes(kubernetes) => kubernetes.client_as(name, groups),
+        }
     }
 
     /// The clock of the cluster.
@@ -91,22 +107,31 @@ impl TestCluster {
     }
 
     /// The parts of the cluster, for what is not here.
+    ///
+    /// # Panics
+    /// On a real Kubernetes: only the embedded cluster has these parts.
     pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+        match &self.ground {
+            Ground::Embedded(cluster) => cluster,
+            Ground::Kubernetes(_) => panic!("this test needs the embedded cluster: run it without {KUBERNETES}"),
+        }
     }
 
     /// The present state.
+    ///
+    /// # Panics
+    /// On a real Kubernetes, which has no snapshots.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.cluster.api().store().snapshot())
+        Snapshot(self.cluster().api().store().snapshot())
     }
 
     /// Makes all objects as they were at `snapshot`. Watchers see the changes that lead there, revisions go on, and the
     /// clock stays. Controllers see it as they see any change: stop those that should not act on it first.
     ///
     /// # Panics
-    /// If others write without a pause.
+    /// If others write without a pause, and on a real Kubernetes.
     pub async fn reset(&self, snapshot: &Snapshot) {
-        if let Err(error) = self.cluster.api().restore(&snapshot.0).await {
+        if let Err(error) = self.cluster().api().restore(&snapshot.0).await {
             panic!("the cluster does not go back: {error}");
         }
     }
@@ -125,9 +150,12 @@ impl TestCluster {
     /// # Panics
     /// If no port can be had, or outside of the tokio runtime.
     pub fn kubeconfig(&self) -> &Kubeconfig {
-        self.listening.get_or_init(|| match self.cluster.listen() {
-            Ok(kubeconfig) => kubeconfig,
-            Err(error) => panic!("the test cluster does not listen: {error}"),
+        self.listening.get_or_init(|| match &self.ground {
+            Ground::Kubernetes(kubernetes) => kubernetes.kubeconfig.clone(),
+            Ground::Embedded(cluster) => match cluster.listen() {
+                Ok(kubeconfig) => kubeconfig,
+                Err(error) => panic!("the test cluster does not listen: {error}"),
+            },
         })
     }
 
@@ -210,7 +238,10 @@ impl TestCluster {
 
     /// Ends the cluster and waits for that.
     pub async fn stop(self) {
-        self.cluster.shutdown().await;
+        match self.ground {
+            Ground::Embedded(cluster) => cluster.shutdown().await,
+            Ground::Kubernetes(kubernetes) => kubernetes.stop().await,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass::runtime::tap::Tap;
-use windlass::runtime::webhook::{Serving, Webhooks};
+use windlass::runtime::webhook::{Serving, Way, Webhooks};
 use windlass::runtime::{Health, Manager, ManagerConfig, Namespaces, RunError};
 use windlass::{Chain, Program};
 
@@ -50,7 +50,7 @@ async fn serve(program: &dyn Program, manager: &Manager, stop: &CancellationToke
         return None;
     }
     let address = (Ipv4Addr::LOCALHOST, 0).into();
-    let webhooks = Webhooks { registration, address, service: None, namespace: NAMESPACE.to_owned() };
+    let webhooks = Webhooks { registration, address, way: Way::Address { namespace: NAMESPACE.to_owned() } };
     let check = manager.health().check("webhooks", "are not served yet");
     let mut serving = match webhooks.start(&manager.handle(), check, stop.clone()).await {
         Ok(serving) => serving,

@@ -10,7 +10,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 /// How long waits last, in the machine's time. Long enough for a busy machine: a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Waits until there is no object called `name` in `api`.
 ///

@@ -21,7 +21,7 @@ use crate::{command, rbac};
 /// Makes a program of an operator: declare its kinds, then call [`App::main`].
 pub fn operator<O: Operator>(operator: O) -> App<O> {
     let name = format!("{}-operator", <O as Operator>::Resource::facts().singular);
-    App::new(name, operator)
+    App::of(name, operator)
 }
 
 type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
@@ -31,7 +31,8 @@ type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
 pub struct App<O: Style> {
     name: String,
     declaration: Declaration<O>,
-    chain: Chain,
+    /// The kinds that it defines, with their versions.
+    chains: Vec<Chain>,
     hooks: Vec<Hook>,
     extensions: Vec<Extension>,
     needs: Vec<Need>,
@@ -82,16 +83,25 @@ pub trait Program: Send + Sync {
 }
 
 impl<O: Style> App<O> {
+    /// An operator of a kind that somebody else defines.
     pub(crate) fn new(name: String, operator: O) -> Self {
         Self {
             name,
             declaration: Declaration::new(operator),
-            chain: Chain::only::<O::Resource>(),
+            chains: Vec::new(),
             hooks: Vec::new(),
             extensions: Vec::new(),
             needs: Vec::new(),
             version: None,
         }
+    }
+
+    /// An operator of a kind of its own.
+    pub(crate) fn of(name: String, operator: O) -> Self
+    where
+        O::Resource: CustomResource,
+    {
+        Self { chains: vec![Chain::only::<O::Resource>()], ..Self::new(name, operator) }
     }
 
     pub(crate) fn operator_mut(&mut self) -> &mut O {
@@ -183,11 +193,14 @@ impl<O: Style> App<O> {
     ///
     /// # Panics
     /// If it is none of them.
-    pub fn versions<Newest: CustomResource>(mut self, versions: &Versions<Newest>) -> Self {
+    pub fn versions<Newest: CustomResource>(mut self, versions: &Versions<Newest>) -> Self
+    where
+        O::Resource: CustomResource,
+    {
         let own = O::Resource::facts();
         let is_of = versions.chain().is_of(own.kind, &format!("{}/{}", own.group, own.version));
         assert!(is_of, "{} {} is none of the versions", own.kind, own.version);
-        self.chain = versions.chain().clone();
+        self.chains = vec![versions.chain().clone()];
         self
     }
 
@@ -304,12 +317,7 @@ impl<O: Style> Program for App<O> {
         if !self.declaration.is_namespaced() {
             namespaces.clear();
         }
-        Registration {
-            name: self.name.clone(),
-            hooks: self.hooks.clone(),
-            chains: vec![self.chain.clone()],
-            namespaces,
-        }
+        Registration { name: self.name.clone(), hooks: self.hooks.clone(), chains: self.chains.clone(), namespaces }
     }
 
     fn kinds(&self) -> Vec<Declared> {
@@ -317,11 +325,14 @@ impl<O: Style> Program for App<O> {
     }
 
     fn needs(&self) -> Vec<Need> {
-        let mut patches = vec![rbac::REPORTS];
+        let mut patches = Vec::new();
+        if !self.chains.is_empty() {
+            patches.push(rbac::REPORTS);
+        }
         if self.declaration.patches_resources() {
             patches.push(rbac::HOLDS);
         }
-        if self.chain.converts() {
+        if self.chains.iter().any(Chain::converts) {
             patches.push(rbac::MOVES);
         }
         let basis = Basis {

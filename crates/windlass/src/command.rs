@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use kube::core::{Expression, Selector};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::trace::TraceSettings;
-use windlass_runtime::webhook::{ServeError, Serving, Webhooks};
+use windlass_runtime::webhook::{ServeError, Serving, Way, Webhooks};
 use windlass_runtime::{Handle, LeaderConfig, Manager, ManagerConfig, Namespaces, ShardConfig};
 
 use crate::app::Program;
@@ -92,6 +93,10 @@ struct RunArgs {
     /// machine's loopback address; for the latter all that points to them is put into the cluster, while this runs
     #[arg(long, value_enum, default_value_t = WebhookMode::Off)]
     webhooks: WebhookMode,
+    /// Serves webhooks with tls.crt and tls.key of this folder, which somebody else makes and renews, and who also tells the API
+    /// server of the webhooks
+    #[arg(long, value_name = "FOLDER", conflicts_with = "webhooks")]
+    webhook_cert_path: Option<PathBuf>,
     /// Where to listen for webhooks; :9443, or 127.0.0.1:9443 for --webhooks=local, if it is not said
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS")]
     webhook_bind_address: Option<Bind>,
@@ -243,6 +248,9 @@ fn install(program: &dyn Program, manager: &mut Manager, (cluster, own): (&Handl
         if args.webhooks == WebhookMode::Cluster && args.webhook_namespace.as_ref().is_none_or(|it| *it == asked.own) {
             asked.needs.extend(rbac::webhooks(&program.registration(args.served())));
         }
+        if args.webhook_cert_path.is_some() {
+            asked.needs.extend(rbac::moves(&program.registration(args.served())));
+        }
     }
     tokio::spawn(permissions::watch(cluster.client.clone(), cluster.tap.clone(), asked, check));
 }
@@ -261,26 +269,32 @@ impl RunArgs {
 /// The webhooks that are to be served, if any are.
 fn webhooks(program: &dyn Program, args: &RunArgs, namespace: &str) -> Option<Webhooks> {
     let registration = program.registration(args.served());
-    let (ip, service) = match args.webhooks {
-        _ if registration.is_empty() => return None,
-        WebhookMode::Off => {
+    if registration.is_empty() {
+        return None;
+    }
+    let namespace = args.webhook_namespace.as_deref().unwrap_or(namespace).to_owned();
+    let (ip, way) = match (&args.webhook_cert_path, args.webhooks) {
+        (Some(folder), _) => (Ipv4Addr::UNSPECIFIED, Way::Given(folder.clone())),
+        (None, WebhookMode::Off) => {
             tracing::warn!("Webhooks are not served: start with --webhooks=local to serve them from here");
             return None;
         }
-        WebhookMode::Cluster => (Ipv4Addr::UNSPECIFIED, Some(manifests::service_name(program.name()))),
-        WebhookMode::Local => (Ipv4Addr::LOCALHOST, None),
+        (None, WebhookMode::Cluster) => {
+            let name = manifests::service_name(program.name());
+            (Ipv4Addr::UNSPECIFIED, Way::Service { namespace, name })
+        }
+        (None, WebhookMode::Local) => (Ipv4Addr::LOCALHOST, Way::Address { namespace }),
     };
     let address = match args.webhook_bind_address {
         Some(bind) => bind.0?,
         None => SocketAddr::new(IpAddr::V4(ip), WEBHOOK_PORT),
     };
-    let namespace = args.webhook_namespace.as_deref().unwrap_or(namespace).to_owned();
-    Some(Webhooks { registration, address, service, namespace })
+    Some(Webhooks { registration, address, way })
 }
 
 async fn serve(webhooks: Webhooks, manager: &Manager, stop: CancellationToken) -> Result<Serving, ServeError> {
     let (handle, check) = (manager.handle(), manager.health().check("webhooks", "are not served yet"));
-    let installs = webhooks.service.is_none();
+    let installs = matches!(webhooks.way, Way::Address { .. });
     let mut serving = webhooks.start(&handle, check, stop).await?;
     tracing::info!(address = %serving.address(), "Serving webhooks");
     if installs {

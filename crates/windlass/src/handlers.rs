@@ -16,7 +16,7 @@ use crate::app::App;
 /// Each handler has an id, by which its progress is remembered: keep it when the code changes. Options such as [`App::retry`]
 /// are for the handler before them.
 pub fn handlers<R: CustomResource>(name: impl Into<String>) -> App<Handlers<R>> {
-    App::new(name.into(), Handlers::default())
+    App::of(name.into(), Handlers::default())
 }
 
 impl<R: CustomResource> App<Handlers<R>> {

@@ -1,4 +1,4 @@
-//! What the engine does with intents, on a cluster in this process.
+//! What the engine does with intents, on a cluster.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,10 +17,7 @@ use windlass::runtime::tap::{Intercept, Tap};
 use windlass::runtime::{Controller, Manager, ManagerConfig, Namespaces, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{Program, condition, names};
-use windlass_testkit::TestCluster;
-
-/// Far more than anything here takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+use windlass_testkit::{PATIENCE, TestCluster};
 
 /// A note, kept in one ConfigMap or two.
 #[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 use windlass::observe::{Scope, alerts, dashboard};
 use windlass::prelude::*;
-use windlass::runtime::webhook::Webhooks;
+use windlass::runtime::webhook::{Way, Webhooks};
 use windlass::runtime::{Health, LeaderConfig, Manager, ManagerConfig, Namespaces};
 use windlass::serde_json::{self, Value, json};
 use windlass::{App, Program};
@@ -150,8 +150,7 @@ async fn every_metric_that_is_asked_for_is_exported() {
     let webhooks = Webhooks {
         registration: app.registration(Vec::new()),
         address: "127.0.0.1:0".parse().unwrap(),
-        service: None,
-        namespace: "default".into(),
+        way: Way::Address { namespace: "default".into() },
     };
     let check = Health::default().check("webhooks", "are not served yet");
     let mut serving = webhooks.start(&manager.handle(), check, stop.clone()).await.unwrap();

@@ -150,7 +150,7 @@ async fn each_constraint_is_enforced() {
         (json!({"prefix": "t"}), "the name must begin with spec.prefix"),
         (json!({"wood": "fir"}), "spec.wood: Unsupported value: \"fir\": supported values: \"oak\", \"ash\""),
         (json!({"color": "Red"}), "spec.color: Unsupported value: \"Red\""),
-        (json!({"color": null}), ""),
+        (json!({"color": null}), "spec.color: Unsupported value: null"),
         (json!({"remark": null}), ""),
         (json!({"note": 5}), "spec.note in body must be of type string"),
         (json!({"built": "yesterday"}), "spec.built in body must be of type date-time"),

@@ -12,7 +12,7 @@ use windlass::k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1
 use windlass::kube::Api;
 use windlass::kube::api::{ListParams, Patch, PatchParams, PostParams};
 use windlass::prelude::*;
-use windlass::runtime::webhook::{Migrated, Webhooks, migrate};
+use windlass::runtime::webhook::{Migrated, Way, Webhooks, migrate};
 use windlass::runtime::{Health, Manager, ManagerConfig};
 use windlass::serde_json::json;
 
@@ -251,8 +251,7 @@ async fn an_operator_of_some_namespaces_leaves_the_move_to_somebody_with_a_right
     let webhooks = Webhooks {
         registration: app.registration(vec!["elsewhere".into()]),
         address: "127.0.0.1:0".parse().unwrap(),
-        service: None,
-        namespace: "default".into(),
+        way: Way::Address { namespace: "default".into() },
     };
     let (health, stop) = (Health::default(), CancellationToken::new());
     let check = health.check("webhooks", "are not served yet");

@@ -11,10 +11,11 @@ use windlass::k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConf
 use windlass::kube::Api;
 use windlass::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use windlass::prelude::*;
-use windlass::runtime::{Clock, Health};
+use windlass::runtime::webhook::{Reach, Way, Webhooks};
+use windlass::runtime::{Clock, Health, Manager, ManagerConfig};
 use windlass::serde_json::json;
 use windlass::{App, Program, k8s_openapi};
-use windlass_testkit::{TestClock, TestCluster};
+use windlass_testkit::{PATIENCE, TestClock, TestCluster};
 
 /// A ticket.
 #[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
@@ -237,4 +238,71 @@ fn manifests_carry_what_webhooks_need_and_no_more() {
     let deployment = find("Deployment", "ticket-operator");
     let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     assert_eq!(args, &json!(["run", "--leader-elect", "--webhooks=cluster"]));
+}
+
+/// A certificate for 127.0.0.1 in a folder, by an authority of its own, which is returned.
+fn issue(folder: &std::path::Path) -> String {
+    let ca_key = rcgen::KeyPair::generate().unwrap();
+    let mut ca = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = ca.self_signed(&ca_key).unwrap().pem();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &rcgen::Issuer::new(ca, ca_key)).unwrap();
+    std::fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
+    std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    authority
+}
+
+/// Waits until the function itself refuses: before that, the API server may not know it, or not trust it.
+async fn until_refused(attempt: &impl AsyncFn() -> String) {
+    let asked = async {
+        while !attempt().await.contains("say what it is about") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, asked).await.is_ok(), "{}", attempt().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_of_others_are_served_and_renewed_with_their_files() {
+    let (cluster, app, folder) = (TestCluster::start().await, app(), tempfile::tempdir().unwrap());
+    cluster.define(app.crds()).await;
+    let (health, stop, clock) = (Health::default(), CancellationToken::new(), TestClock::default());
+    let registration = app.registration(Vec::new());
+    let way = Way::Given(folder.path().to_path_buf());
+    let webhooks = Webhooks { registration: registration.clone(), address: "127.0.0.1:0".parse().unwrap(), way };
+    let config = ManagerConfig { clock: clock.clock(), ..ManagerConfig::new(app.name()) };
+    let manager = Manager::new(cluster.client(), config);
+    let check = health.check("webhooks", "are not served yet");
+    let mut serving = webhooks.start(&manager.handle(), check, stop.clone()).await.unwrap();
+    let trouble = || health.report().into_iter().find_map(|(_, trouble)| trouble).unwrap_or_default();
+    while !trouble().contains("tls.crt") {
+        tokio::task::yield_now().await;
+    }
+    assert!(trouble().contains("mount the Secret with the certificate there"), "{}", trouble());
+
+    let first = issue(folder.path());
+    clock.advance(Duration::from_secs(5));
+    serving.ready().await;
+    assert!(health.is_ready(), "{:?}", health.report());
+    let reach = Reach::Url(format!("https://{}", serving.address()));
+    let trust = async |authority: &str| {
+        let configuration = registration.validating(&reach, Some(authority)).unwrap();
+        let all: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client());
+        let params = PatchParams::apply("somebody").force();
+        all.patch(app.name(), &params, &Patch::Apply(&configuration)).await.unwrap();
+    };
+    let refusal = async || {
+        let made = cluster.api().create(&PostParams { dry_run: true, ..PostParams::default() }, &ticket("t", "")).await;
+        made.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    trust(&first).await;
+    until_refused(&refusal).await;
+    let second = issue(folder.path());
+    trust(&second).await;
+    clock.advance(Duration::from_secs(60));
+    until_refused(&refusal).await;
+    stop.cancel();
+    serving.ended().await;
 }

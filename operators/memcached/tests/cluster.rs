@@ -1,9 +1,8 @@
-//! The operator at work on a cluster in this process, with its own rights and Pods that only pretend to run.
+//! The operator at work on a cluster, with its own rights and Pods that only pretend to run.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures::TryStreamExt;
 use memcached_operator::{Memcached, MemcachedSpec, app};
@@ -20,10 +19,7 @@ use windlass::runtime::tap::Tap;
 use windlass::runtime::{Clock, Manager, ManagerConfig, Namespaces, RunError};
 use windlass::serde_json::{Value, json};
 use windlass::{ManifestOptions, Program};
-use windlass_testkit::{Profile, TestCluster};
-
-/// Far more than anything here takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+use windlass_testkit::{PATIENCE, Profile, TestCluster};
 
 struct Fixture {
     cluster: TestCluster,

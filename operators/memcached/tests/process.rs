@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use memcached_operator::{Memcached, MemcachedSpec, app};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
@@ -20,15 +19,13 @@ use windlass::kube::{Api, Client};
 use windlass::prelude::*;
 use windlass::serde_json::{Value, from_value};
 use windlass::{ManifestOptions, Program};
-use windlass_cluster::{Cluster, ClusterConfig, Listen, Profile};
+use windlass_testkit::{PATIENCE, Profile, TestCluster};
 
-/// Far more than anything here takes; only a failure waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "memcached-operator";
 const NAMESPACE: &str = "memcached-system";
 
 struct Installed {
-    cluster: Cluster,
+    cluster: TestCluster,
     client: Client,
     _dir: tempfile::TempDir,
     kubeconfig: PathBuf,
@@ -37,8 +34,7 @@ struct Installed {
 impl Installed {
     /// A cluster with the operator's manifests applied, except for the Deployment; `change` may alter them.
     async fn start(change: impl Fn(&mut Value)) -> Self {
-        let config = ClusterConfig { listen: Listen::Port(0), ..ClusterConfig::in_memory(Profile::Workloads) };
-        let cluster = Cluster::start(config).await.unwrap();
+        let cluster = TestCluster::builder().profile(Profile::Workloads).start().await;
         let client = cluster.client();
         let app = app();
         for mut manifest in app.manifests(&ManifestOptions::of(&app)) {
@@ -52,7 +48,7 @@ impl Installed {
         tokio::time::timeout(PATIENCE, definition).await.unwrap().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let kubeconfig = dir.path().join("kubeconfig");
-        let (reached, authority) = (cluster.kubeconfig().unwrap(), dir.path().join("ca.crt"));
+        let (reached, authority) = (cluster.kubeconfig(), dir.path().join("ca.crt"));
         std::fs::write(&authority, &reached.authority).unwrap();
         let text = kubeconfig_of(&reached.server, authority.to_str().unwrap(), &token(&client).await);
         std::fs::write(&kubeconfig, text).unwrap();
@@ -182,7 +178,7 @@ async fn the_permissions_of_the_manifests_are_enough_and_the_lease_is_given_back
     let status = tokio::time::timeout(PATIENCE, running.child.wait()).await.unwrap().unwrap();
     assert!(status.success(), "{status}");
     assert_eq!(holder(leases.get(NAME).await.unwrap()), None);
-    installed.cluster.shutdown().await;
+    installed.cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,5 +197,5 @@ async fn a_missing_permission_is_named_with_the_rule_to_add() {
     assert!(line.contains(rule), "{line}");
     let readiness = get(port, "/readyz").await;
     assert!(readiness.starts_with("HTTP/1.1 503") && readiness.contains("[-]permissions failed: add"), "{readiness}");
-    installed.cluster.shutdown().await;
+    installed.cluster.stop().await;
 }

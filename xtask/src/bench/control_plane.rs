@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::load::{Background, Credentials};
+use super::load::Background;
 use super::process::Process;
 use super::programs::Programs;
 use super::server::{Server, Side, quiet};
@@ -44,7 +44,8 @@ impl ControlPlane {
         let server = Server::start(programs, side, true)?;
         let dir = programs.work.join("real");
         let kubeconfig = dir.join("kubeconfig");
-        fs::write(&kubeconfig, kubeconfig_text(server.load.credentials()))?;
+        let credentials = server.load.credentials();
+        fs::write(&kubeconfig, windlass_kubernetes::kubeconfig(&credentials.server, &credentials.pki, "admin"))?;
         let controllers = vec![
             // Nodes that only pretend send no heartbeats.
             program(&real.manager, &kubeconfig, &["--node-monitor-grace-period=24h"], &dir)?,
@@ -75,17 +76,4 @@ fn program(path: &Path, kubeconfig: &Path, arguments: &[&str], dir: &Path) -> Re
         .args(arguments);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Process::start(quiet(&mut command, &dir.join(format!("{name}.log")))?)
-}
-
-fn kubeconfig_text(credentials: &Credentials) -> String {
-    let file = |name: &str| credentials.pki.join(name).display().to_string();
-    serde_json::json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "bench",
-        "clusters": [{"name": "bench",
-            "cluster": {"server": credentials.server, "certificate-authority": file("ca.crt")}}],
-        "users": [{"name": "bench",
-            "user": {"client-certificate": file("admin.crt"), "client-key": file("admin.key")}}],
-        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-    })
-    .to_string()
 }

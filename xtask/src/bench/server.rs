@@ -1,12 +1,13 @@
-//! A server under test: Windlass, or kube-apiserver with etcd, with the same keys and the same data directory rules.
+//! A server under test: Windlass, or kube-apiserver with etcd, with keys of the same kind and the same data directory rules.
 
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use windlass_kubernetes::{Admission, Keys, Place, free_port};
 
 use super::load::{Credentials, Load};
 use super::process::Process;
@@ -73,45 +74,27 @@ impl Server {
         let mut command = Command::new(&programs.windlass);
         command.arg("--dir").arg(&dir).args(["serve", "--port", &port.to_string()]).args(arguments);
         quiet(&mut command, &dir.join("windlass.log"))?;
-        Self::ready(programs, command, Vec::new(), &format!("https://{}:{port}", address.trim()))
+        let (server, pki) = (format!("https://{}:{port}", address.trim()), keys(programs)?.join("pki"));
+        Self::ready(programs, command, Vec::new(), Credentials { server, pki })
     }
 
     fn real(programs: &Programs, durable: bool) -> Result<Self> {
-        let (dir, pki) = (programs.fresh("real", durable)?, keys(programs)?.join("pki"));
-        let (client, peer, port) = (free_port()?, free_port()?, free_port()?);
-        let url = |port: u16| format!("http://127.0.0.1:{port}");
-        let mut etcd = Command::new(&programs.etcd);
-        etcd.args(["--name=bench", "--log-level=error"])
-            .arg(format!("--data-dir={}", dir.join("etcd").display()))
-            .arg(format!("--listen-client-urls={}", url(client)))
-            .arg(format!("--advertise-client-urls={}", url(client)))
-            .arg(format!("--listen-peer-urls={}", url(peer)))
-            .arg(format!("--initial-advertise-peer-urls={}", url(peer)))
-            .arg(format!("--initial-cluster=bench={}", url(peer)));
-        let etcd = Process::start(quiet(&mut etcd, &dir.join("etcd.log"))?)?;
-        await_port(client)?;
-        let file = |name: &str| pki.join(name).display().to_string();
-        let mut command = Command::new(&programs.kube_apiserver);
-        command
-            .arg(format!("--etcd-servers={}", url(client)))
-            .args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true"])
-            .args(["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"])
-            .arg("--service-account-issuer=https://kubernetes.default.svc")
-            .arg(format!("--secure-port={port}"))
-            .arg(format!("--cert-dir={}", dir.join("certs").display()))
-            .arg(format!("--tls-cert-file={}", file("server.crt")))
-            .arg(format!("--tls-private-key-file={}", file("server.key")))
-            .arg(format!("--client-ca-file={}", file("ca.crt")))
-            // Any pair will do, as nobody asks for tokens; it takes public keys from certificates.
-            .arg(format!("--service-account-key-file={}", file("server.crt")))
-            .arg(format!("--service-account-signing-key-file={}", file("server.key")));
-        quiet(&mut command, &dir.join("kube-apiserver.log"))?;
-        Self::ready(programs, command, vec![etcd], &format!("https://127.0.0.1:{port}"))
+        let place = place(programs, durable)?;
+        let log = |name: &str| place.folder.join(format!("{name}.log"));
+        let etcd = Process::start(quiet(&mut place.etcd_command(&programs.etcd), &log("etcd"))?)?;
+        await_port(place.etcd[0])?;
+        let mut command = place.api_server_command(&programs.kube_apiserver, Admission::WithoutAccounts);
+        quiet(&mut command, &log("kube-apiserver"))?;
+        Self::ready(programs, command, vec![etcd], Credentials { server: place.server(), pki: place.keys })
     }
 
-    fn ready(programs: &Programs, mut command: Command, mut others: Vec<Process>, url: &str) -> Result<Self> {
-        let pki = keys(programs)?.join("pki");
-        let load = Load::new(&programs.load, Credentials { server: url.to_owned(), pki });
+    fn ready(
+        programs: &Programs,
+        mut command: Command,
+        mut others: Vec<Process>,
+        credentials: Credentials,
+    ) -> Result<Self> {
+        let load = Load::new(&programs.load, credentials);
         // The one that waits is there before the one that it waits for.
         let mut waiting = load.begin_ready()?;
         let begin = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs_f64();
@@ -135,7 +118,16 @@ impl Server {
     }
 }
 
-/// The keys of both sides, as Windlass makes them; made once.
+/// Where the real one is, with keys of the kind that Windlass makes.
+pub(super) fn place(programs: &Programs, durable: bool) -> Result<Place> {
+    let folder = programs.fresh("real", durable)?;
+    let keys = Keys::make(&folder.join("pki"), &[Ipv4Addr::LOCALHOST])?.folder().to_owned();
+    let etcd = [free_port()?, free_port()?];
+    let services = "10.0.0.0/24".to_owned();
+    Ok(Place { folder, keys, address: Ipv4Addr::LOCALHOST, port: free_port()?, etcd, services })
+}
+
+/// The keys of Windlass; made once.
 fn keys(programs: &Programs) -> Result<PathBuf> {
     let dir = programs.work.join("keys");
     if dir.join("server").exists() {
@@ -173,10 +165,6 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// Nothing on the screen; errors go to a file.
 pub(super) fn quiet<'a>(command: &'a mut Command, log: &Path) -> Result<&'a mut Command> {
     Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log)?))
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn await_port(port: u16) -> Result<()> {

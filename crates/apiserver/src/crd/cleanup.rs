@@ -88,7 +88,9 @@ fn terminating(status: &str, reason: &str, message: &str) -> Condition {
 async fn finish(look: &Look<'_>, mut object: Value) -> Result<Step, CommitError> {
     let Look { store, snapshot, key, now } = *look;
     let Some(entry) = snapshot.get(key) else { return Ok(Step::Done) };
+    let before = object.clone();
     conditions::set(&mut object, terminating("False", "InstanceDeletionCompleted", "removed all instances"), now);
+    conditions::own(&before, &mut object, now);
     let left = object.finalizers().into_iter().filter(|it| *it != CLEANUP_FINALIZER).map(str::to_owned).collect();
     object.set_finalizers(left);
     let write = if object.finalizers().is_empty() {

@@ -5,7 +5,7 @@ use windlass_schema::FieldError;
 
 use super::{
     definition::{Conversion, Definition, Names, Spec},
-    validate_version,
+    validate_version::{self, Places},
 };
 use crate::webhook::check_bundle;
 
@@ -94,7 +94,7 @@ fn versions(spec: &Spec, object: &Value, old: Option<&Definition>) -> Vec<FieldE
             errors.push(FieldError::invalid(format!("{path}.name"), version.name.clone(), problem));
         }
         let known = old.and_then(|old| old.spec.versions.iter().find(|known| known.name == version.name));
-        errors.extend(validate_version::run(version, known, &path));
+        errors.extend(validate_version::run(version, known, &Places::of(&raw, index)));
     }
     let mut seen: Vec<&str> = spec.versions.iter().map(|version| version.name.as_str()).collect();
     seen.sort_unstable();

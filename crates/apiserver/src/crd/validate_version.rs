@@ -42,20 +42,60 @@ const ROOT_WORDS: [&str; 24] = [
     "x-kubernetes-embedded-resource",
 ];
 
+/// Where the parts of a version are named. What all versions have in common is one thing, told once and outside of them.
+pub(super) struct Places {
+    version: String,
+    schema: Option<String>,
+    scale: Option<String>,
+    columns: Option<String>,
+    selectable: Option<String>,
+}
+
+impl Places {
+    /// The places of one of these versions, of which `raw` is the JSON.
+    pub(super) fn of(raw: &Value, index: usize) -> Places {
+        let version = format!("spec.versions[{index}]");
+        let place = |part: &str, common: &str, below: &str| {
+            let mut parts = raw.as_array().into_iter().flatten().map(|version| version.get(part));
+            let first = parts.next();
+            match parts.all(|other| Some(other) == first) {
+                true => (index == 0).then(|| format!("spec.{common}{below}")),
+                false => Some(format!("{version}.{part}{below}")),
+            }
+        };
+        Places {
+            schema: place("schema", "validation", ".openAPIV3Schema"),
+            scale: place("subresources", "subresources", ".scale"),
+            columns: place("additionalPrinterColumns", "additionalPrinterColumns", ""),
+            selectable: place("selectableFields", "selectableFields", ""),
+            version,
+        }
+    }
+}
+
 /// What is wrong with a version; `old` is what it was before an update.
-pub(super) fn run(version: &Version, old: Option<&Version>, path: &str) -> Vec<FieldError> {
-    let mut errors = deprecation(version, path);
-    // Hundreds of rules are not compiled again for a new label.
-    if raw_schema(version).is_none() || old.and_then(raw_schema) != raw_schema(version) {
-        errors.extend(schema(version, path));
+pub(super) fn run(version: &Version, old: Option<&Version>, places: &Places) -> Vec<FieldError> {
+    let mut errors = deprecation(version, &places.version);
+    match (raw_schema(version), &places.schema) {
+        (None, _) => {
+            let path = format!("{}.schema.openAPIV3Schema", places.version);
+            errors.push(FieldError::required(path, ""));
+        }
+        // Hundreds of rules are not compiled again for a new label.
+        (Some(raw), Some(place)) if old.and_then(raw_schema) != Some(raw) => errors.extend(schema(version, raw, place)),
+        (Some(_), _) => {}
     }
-    if let Some(scale) = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref()) {
-        errors.extend(scale_paths(scale, &format!("{path}.subresources.scale")));
+    let scale = version.subresources.as_ref().and_then(|parts| parts.scale.as_ref());
+    if let (Some(scale), Some(place)) = (scale, &places.scale) {
+        errors.extend(scale_paths(scale, place));
     }
-    for (index, column) in version.additional_printer_columns.iter().enumerate() {
-        errors.extend(printer_column(column, &format!("{path}.additionalPrinterColumns[{index}]")));
+    if let Some(place) = &places.columns {
+        let columns = version.additional_printer_columns.iter().enumerate();
+        errors.extend(columns.flat_map(|(index, column)| printer_column(column, &format!("{place}[{index}]"))));
     }
-    errors.extend(selectable_fields(version, &format!("{path}.selectableFields")));
+    if let Some(place) = &places.selectable {
+        errors.extend(selectable_fields(version, place));
+    }
     errors
 }
 
@@ -75,23 +115,19 @@ fn raw_schema(version: &Version) -> Option<&Value> {
     version.schema.as_ref()?.open_api_v3_schema.as_ref()
 }
 
-fn schema(version: &Version, path: &str) -> Vec<FieldError> {
-    let path = format!("{path}.schema.openAPIV3Schema");
-    let Some(raw) = raw_schema(version) else {
-        return vec![FieldError::required(path, "schemas are required")];
-    };
-    let mut errors = root(version, raw, &path);
+fn schema(version: &Version, raw: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = root(version, raw, path);
     match Schema::from_json_schema_props(raw) {
         Ok(_) => {}
         Err(found) => {
-            errors.extend(found.into_iter().map(|error| FieldError { path: join(&path, &error.path), ..error }))
+            errors.extend(found.into_iter().map(|error| FieldError { path: join(path, &error.path), ..error }))
         }
     }
     // Rules over a schema that is wrong would only be reported as wrong, too.
     if errors.is_empty() {
         let found = Rules::compile(raw).map_or_else(|errors| errors, |rules| rules.too_expensive());
         errors.extend(found.into_iter().map(|error| {
-            let path = join(&path, &error.path);
+            let path = join(path, &error.path);
             match error.fault {
                 Fault::Missing => FieldError::required(path, error.detail),
                 Fault::Invalid(value) => FieldError::invalid(path, value, error.detail),

@@ -61,7 +61,8 @@ async fn create_once(scope: &Scope, mut object: Value, owned: bool) -> Result<Wr
     review.given_name = &given_name;
     scope.mutate(&mut review).await?;
     let mut object = std::mem::take(&mut review.object);
-    strategy::prepare_create(&scope.kind, &mut object, &scope.user);
+    let said = strategy::prepare_create(&scope.kind, &mut object, &scope.user);
+    said.into_iter().for_each(|warning| scope.warn(warning));
     prepare::complete_again(scope, &mut object)?;
     let _allocation = match object.name() {
         // Only what is stored needs an address that is its own.

@@ -17,6 +17,7 @@ use crate::{
     admission::Operation,
     codec::{Body, document, read},
     object::Object,
+    request::Verb,
     strategy,
 };
 
@@ -75,8 +76,7 @@ pub(crate) async fn delete_object(scope: &Scope, name: &str, options: &DeleteOpt
         check_preconditions(scope, &live, options)?;
         let live = admit(scope, name, options, live).await?;
         let decision = decide(&scope.kind, &live, options, scope.api.clock().now());
-        let dry_run = options.dry_run || scope.options.dry_run;
-        if let Some(deleted) = perform(scope, live, decision, dry_run).await? {
+        if let Some(deleted) = perform(scope, live, decision, options.dry_run).await? {
             return Ok(deleted);
         }
     }
@@ -99,7 +99,7 @@ pub(crate) async fn delete_admitted(scope: &Scope, name: &str, options: &DeleteO
 /// Lets admission judge the delete; gives back what is to be deleted.
 async fn admit(scope: &Scope, name: &str, options: &DeleteOptions, live: Value) -> Result<Value, ApiError> {
     let mut review = scope.review(Operation::Delete, name, Value::Null, live);
-    review.dry_run |= options.dry_run;
+    review.dry_run = options.dry_run;
     review.options = options.described();
     scope.mutate(&mut review).await?;
     scope.validate(&mut review).await?;
@@ -154,7 +154,8 @@ fn ended(
 }
 
 fn check_preconditions(scope: &Scope, live: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
-    if strategy::only_begins(&scope.kind) {
+    // Of a collection of them each is deleted as an object of any kind is.
+    if strategy::only_begins(&scope.kind) && scope.request.verb == Verb::Delete {
         return check_plain(scope, live, options);
     }
     if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != live.uid()) {

@@ -48,16 +48,16 @@ pub(crate) fn decide(kind: &Kind, live: &Value, options: &DeleteOptions, now: Ti
     let waits = !object.finalizers().is_empty() || !strategy::may_go(kind, &object);
     match grace {
         Grace::Seconds(seconds) if seconds > 0 => {
-            mark(kind, &mut object, live, Grant { seconds, now });
+            mark(kind, &mut object, live, Grant { seconds, now, dry_run: options.dry_run });
             Deletion::Mark(object)
         }
         Grace::Seconds(_) if !waits => {
-            mark(kind, &mut object, live, Grant { seconds: 0, now });
+            mark(kind, &mut object, live, Grant { seconds: 0, now, dry_run: options.dry_run });
             Deletion::MarkAndRemove(object)
         }
         _ if !waits => Deletion::Remove,
         _ => {
-            mark(kind, &mut object, live, Grant { seconds: 0, now });
+            mark(kind, &mut object, live, Grant { seconds: 0, now, dry_run: options.dry_run });
             if object == *live && !finalizers_change { Deletion::Pending } else { Deletion::Mark(object) }
         }
     }
@@ -91,15 +91,18 @@ fn grace(kind: &Kind, live: &Value, options: &DeleteOptions) -> Grace {
 struct Grant {
     seconds: i64,
     now: Timestamp,
+    dry_run: bool,
 }
 
-fn mark(kind: &Kind, object: &mut Value, live: &Value, Grant { seconds, now }: Grant) {
+fn mark(kind: &Kind, object: &mut Value, live: &Value, grant: Grant) {
     if !live.is_deleting() && live.generation() > 0 && !strategy::only_begins(kind) {
         object.set_meta("generation", live.generation() + 1);
     }
-    object.set_meta("deletionTimestamp", deletion_time(live, seconds, now));
-    if strategy::tells_grace(kind) {
-        object.set_meta("deletionGracePeriodSeconds", seconds);
+    object.set_meta("deletionTimestamp", deletion_time(live, grant.seconds, grant.now));
+    // A definition that is deleted for nothing is marked as any object that somebody holds.
+    let is_held = !live.finalizers().is_empty();
+    if strategy::tells_grace(kind) || (grant.dry_run && is_held && strategy::only_begins(kind)) {
+        object.set_meta("deletionGracePeriodSeconds", grant.seconds);
     }
 }
 

@@ -118,10 +118,10 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// From the body, if there is one, and else from the query.
+    /// From the body, if there is one, and else from the query: a body without `dryRun` means it, whatever the query says.
     pub(crate) fn new(query: &Query, body: Option<&Value>) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
-        let options = match body.filter(|body| body.as_object().is_some_and(|members| !members.is_empty())) {
+        let options = match body.filter(|body| body.is_object()) {
             Some(body) => Self::of_body(body, &mut errors),
             None => Self::of_query(query, &mut errors)?,
         };

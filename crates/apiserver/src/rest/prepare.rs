@@ -7,6 +7,7 @@ use crate::{
     ApiError,
     object::Object,
     registry::Served,
+    request::Verb,
     strategy::{self, Part},
 };
 
@@ -72,6 +73,10 @@ pub(crate) fn check_namespace(scope: &Scope, object: &mut Value) -> Result<(), A
 /// Gives the object its canonical form and the defaults of its kind.
 pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
     *object = completed(&scope.kind, std::mem::take(object))?;
+    // A patch is looked at only when admission is through.
+    if scope.request.verb != Verb::Patch {
+        name_owners_once(scope, object, "");
+    }
     Ok(())
 }
 
@@ -79,10 +84,31 @@ pub(crate) fn complete(scope: &Scope, object: &mut Value) -> Result<(), ApiError
 /// change is read there; only a default may be missing again.
 pub(crate) fn complete_again(scope: &Scope, object: &mut Value) -> Result<(), ApiError> {
     if scope.kind.is_builtin() {
-        return complete(scope, object);
+        *object = completed(&scope.kind, std::mem::take(object))?;
+    } else {
+        conform::default(&scope.kind, object);
     }
-    conform::default(&scope.kind, object);
+    name_owners_once(scope, object, " after mutating admission happens");
     Ok(())
+}
+
+/// Takes out owners that are named again in the very same way, and tells the client, also `when` they were found.
+fn name_owners_once(scope: &Scope, object: &mut Value, when: &str) {
+    let Some(owners) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) else { return };
+    let mut doubles = Vec::new();
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            doubles.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !doubles.is_empty() {
+        let doubles = doubles.join(", ");
+        scope.warn(format!(".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {doubles}"));
+    }
 }
 
 /// The object in canonical form, with the defaults of its kind.
@@ -99,5 +125,7 @@ pub(crate) fn validate(scope: &Scope, part: Part, object: &Value, old: Option<&V
     let checked = conform::validate(&scope.kind, part, object, old);
     errors.extend(checked.errors);
     checked.warnings.into_iter().for_each(|warning| scope.warn(warning));
-    scope.check(object, errors)
+    scope.check(object, errors)?;
+    strategy::warnings(&scope.kind, part, object, old).into_iter().for_each(|warning| scope.warn(warning));
+    Ok(())
 }

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use windlass_schema::{
-    FieldError, Kind, validate_builtin, validate_builtin_status, validate_metadata, validate_pod_joining,
-    validate_pod_resize,
+    FieldError, Kind, builtin_status_warnings, builtin_warnings, validate_builtin, validate_builtin_status,
+    validate_metadata, validate_pod_joining, validate_pod_resize,
 };
 use windlass_store::Entry;
 
@@ -57,14 +57,14 @@ pub(crate) fn expand(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// Sets what clients may not set on a new object.
-pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
+/// Sets what clients may not set on a new object; gives what to tell them of it.
+pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) -> Vec<String> {
     // A node reports its own state when it joins.
     if has_status(kind) && !is(kind, "", "Node") {
         remove(object, "status");
     }
     match (kind.group.as_str(), kind.kind.as_str()) {
-        ("", "Pod") => pod::prepare_create(object),
+        ("", "Pod") => return pod::prepare_create(object),
         ("", "Namespace") => namespace::prepare_create(object),
         ("", "PersistentVolume") => volume::prepare_create(object),
         ("", "PersistentVolumeClaim") => object["status"] = json!({ "phase": "Pending" }),
@@ -74,6 +74,7 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, user: &User) {
         (DEFINITIONS, "CustomResourceDefinition") => crd::strategy::prepare_create(object),
         _ => {}
     }
+    Vec::new()
 }
 
 /// Keeps what an update of `part` may not change.
@@ -174,10 +175,25 @@ pub(crate) fn validate(kind: &Kind, part: Part, object: &Value, old: Option<&Val
             None => crd::validate::create(object),
         });
     }
+    if old.is_none() && is(kind, "certificates.k8s.io", "CertificateSigningRequest") {
+        errors.extend(certificate::validate(object));
+    }
     if part == Part::Object && kind.group == "admissionregistration.k8s.io" {
         errors.extend(admission::expressions::check(object, old));
     }
     errors
+}
+
+/// What to tell the writer of an object that breaks no rule.
+pub(crate) fn warnings(kind: &Kind, part: Part, object: &Value, old: Option<&Value>) -> Vec<String> {
+    match part {
+        Part::Object if is(kind, "", "Secret") => {
+            builtin_warnings(kind, object, old).into_iter().chain(secret::mismatch(object)).collect()
+        }
+        Part::Object => builtin_warnings(kind, object, old),
+        Part::Status => builtin_status_warnings(kind, object),
+        Part::EphemeralContainers | Part::Resize | Part::Finalize | Part::Approval | Part::Binding => Vec::new(),
+    }
 }
 
 /// Gives the object addresses and ports. What is returned must be held until it is stored.

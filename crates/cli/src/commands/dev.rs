@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How often the operator's token is made anew, well before it ends.
 const TOKEN_RENEWAL: Duration = Duration::from_secs(20 * 60);
 
+/// The file of the cluster's folder with the address at which the operator tells of itself.
+pub(super) const JOURNAL: &str = "operator.journal";
+
 /// Options of `dev`.
 #[derive(Args)]
 pub(crate) struct DevOptions {
@@ -165,7 +168,8 @@ impl Dev {
 
     async fn launch(&self, run: u32, installed: &Installed) -> Result<Process, Failure> {
         let kubeconfig = write_kubeconfig(&self.cluster.client(), installed, &self.dir).await?;
-        let launch = Launch { program: self.project.program(), kubeconfig, run };
+        let journal = self.dir.join(JOURNAL);
+        let launch = Launch { program: self.project.program(), kubeconfig, journal, run };
         Process::start(&launch, installed, &self.events)
     }
 
@@ -225,6 +229,7 @@ impl Dev {
         if let Some(process) = self.process {
             process.stop().await;
         }
+        let _ = std::fs::remove_file(self.dir.join(JOURNAL));
         self.cluster.shutdown().await;
     }
 }

@@ -1,16 +1,51 @@
 //! `windlass image`: the store of images, which every embedded cluster of a user shares.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use windlass_node::image::{Build, Image, ImageError, ImageStore, PullPolicy, Removal};
 
-use crate::arguments::ImageCommand;
 use crate::failure::Failure;
 use crate::view::columns::lay_out;
 use crate::view::output::show;
 
 /// How much of an image's identity the list shows; all of it is on the disk.
 const ID_SHOWN: usize = 19;
+
+#[derive(Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Show the images that are there.
+    Ls,
+    /// Add an image, or replace the one of that name.
+    Add {
+        /// The name that Pods use, such as `mine:1.0`.
+        name: String,
+        /// A folder of files, an OCI layout, or an OCI or Docker archive; without it, the Debian package of that name.
+        path: Option<PathBuf>,
+    },
+    /// Build an image from a Dockerfile, without root and without a container engine.
+    Build {
+        /// The name that Pods use, such as `mine:1.0`.
+        name: String,
+        /// The folder whose files can be copied.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// The file with the instructions, if it is not `Dockerfile` or `Containerfile` in the folder.
+        #[arg(long, short)]
+        file: Option<PathBuf>,
+        /// A value for an ARG instruction.
+        #[arg(long = "build-arg", value_name = "NAME=VALUE", value_parser = pair)]
+        arguments: Vec<(String, String)>,
+    },
+    /// Remove an image, and its files unless another name has the same.
+    Rm {
+        /// Its name, as `ls` shows it.
+        name: String,
+        /// Also if a Pod runs from it.
+        #[arg(long)]
+        force: bool,
+    },
+}
 
 /// Runs the command.
 pub(crate) async fn run(command: &ImageCommand) -> Result<(), Failure> {
@@ -59,4 +94,9 @@ fn list(store: &ImageStore) -> Result<(), Failure> {
     }
     show!("{}", lay_out(&rows));
     Ok(())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".to_owned())
 }

@@ -13,6 +13,7 @@ pub(crate) mod get;
 pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod logs;
+pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod request;
 pub(crate) mod serve;

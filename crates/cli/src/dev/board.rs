@@ -1,7 +1,8 @@
 //! The one screen of `windlass dev`, as lines: a function of the state and the size of the terminal.
 
 use super::course::{Build, Course, Operator};
-use super::resources::Row;
+use super::entry::shorten;
+use super::resources::{Rank, Row};
 use crate::view::paint::Colour;
 use crate::view::readiness::Readiness;
 
@@ -20,6 +21,8 @@ pub(crate) type Line = Vec<Span>;
 /// The smallest terminal that is drawn for; a smaller one shows a part.
 const WIDTH_MIN: usize = 20;
 const HEIGHT_MIN: usize = 10;
+/// How much of the screen one cause may take.
+const CAUSE_LINES_MAX: usize = 4;
 const HINT: &str = "Ctrl-C stops everything. Changes in src/ and samples/ are taken up as you save.";
 
 /// Draws the screen: as many lines as it is high, none longer than it is wide.
@@ -39,7 +42,7 @@ pub(crate) fn draw(title: &Title, course: &Course, width: usize, height: usize) 
     }
     // Resources get what they need, at most half of what is left.
     let free = height.saturating_sub(lines.len() + 3);
-    let rows = resource_lines(&course.rows, free.div_ceil(2));
+    let rows = resource_lines(&course.rows, width, free.div_ceil(2));
     lines.push(rule("resources", width));
     lines.extend(rows);
     let free = height.saturating_sub(lines.len() + 2);
@@ -87,25 +90,33 @@ fn operator_line(course: &Course) -> Line {
     }
 }
 
-fn resource_lines(rows: &[Row], room: usize) -> Vec<Line> {
+fn resource_lines(rows: &[Row], width: usize, room: usize) -> Vec<Line> {
     if rows.is_empty() {
         return vec![vec![(Some(Colour::Dim), " none yet".to_owned())]];
     }
-    let name = |row: &Row| format!("{}{}", if row.is_child { "  " } else { "" }, row.label);
-    let width = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
-    let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
-    let line = |row: &Row| {
+    let name = |row: &Row| format!("{}{}", row.rank.indent(), row.label);
+    let objects = rows.iter().filter(|row| row.rank != Rank::Cause);
+    let column = objects.map(|row| name(row).chars().count()).max().unwrap_or(0);
+    let mut lines: Vec<Line> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
         let (colour, mark, text) = match &row.readiness {
             Readiness::Ready(text) => (Colour::Green, "ready   ", text),
             Readiness::Waiting(text) => (Colour::Yellow, "waiting ", text),
             Readiness::Stalled(text) => (Colour::Red, "stalled ", text),
         };
-        let name = name(row);
-        vec![(None, format!(" {name:<width$}  ")), (Some(colour), mark.to_owned()), (None, text.replace('\n', " "))]
-    };
-    let mut lines: Vec<Line> = rows.iter().take(shown).map(line).collect();
-    if shown < rows.len() {
-        lines.push(vec![(Some(Colour::Dim), format!(" and {} more", rows.len() - shown))]);
+        let (name, text) = (name(row), text.replace('\n', " "));
+        let drawn = if row.rank == Rank::Cause {
+            let all = wrap(&format!(" {name}: {text}"), width);
+            all.into_iter().take(CAUSE_LINES_MAX).map(|text| vec![(Some(Colour::Yellow), text)]).collect()
+        } else {
+            vec![vec![(None, format!(" {name:<column$}  ")), (Some(colour), mark.to_owned()), (None, text)]]
+        };
+        let is_last = index + 1 == rows.len();
+        if lines.len() + drawn.len() + usize::from(!is_last) > room {
+            lines.push(vec![(Some(Colour::Dim), format!(" and {} more", rows.len() - index))]);
+            break;
+        }
+        lines.extend(drawn);
     }
     lines
 }
@@ -137,24 +148,6 @@ fn compiler_colour(line: &str) -> Option<Colour> {
         _ if line.starts_with("error") => Some(Colour::Red),
         _ if line.starts_with("warning") => Some(Colour::Yellow),
         _ => None,
-    }
-}
-
-/// A line of the log without what is the same in all of them: the day, the fractions of a second, the module.
-pub(crate) fn shorten(line: &str) -> (Option<Colour>, String) {
-    let Some((time, rest)) = line.split_once(' ') else { return (None, line.to_owned()) };
-    let clock = time.strip_suffix('Z').and_then(|time| time.split_once('T')).and_then(|(_, time)| time.get(..8));
-    let (Some(clock), Some((level, rest))) = (clock, rest.trim_start().split_once(' ')) else {
-        return (None, line.to_owned());
-    };
-    let text = match rest.split_once(": ") {
-        Some((module, text)) if !module.contains(' ') => text,
-        _ => rest,
-    };
-    match level {
-        "ERROR" => (Some(Colour::Red), format!("{clock} error: {text}")),
-        "WARN" => (Some(Colour::Yellow), format!("{clock} warning: {text}")),
-        _ => (None, format!("{clock} {text}")),
     }
 }
 
@@ -204,8 +197,8 @@ mod tests {
         lines.into_iter().map(|line| line.into_iter().map(|(_, text)| text).collect()).collect()
     }
 
-    fn row(label: &str, is_child: bool) -> Row {
-        Row { label: label.into(), is_child, readiness: Readiness::Ready("2 of 2".into()) }
+    fn row(label: &str, rank: Rank) -> Row {
+        Row { label: label.into(), rank, readiness: Readiness::Ready("2 of 2".into()) }
     }
 
     #[test]
@@ -213,7 +206,7 @@ mod tests {
         let (mut course, _) = Course::begin();
         for size in [(80, 24), (120, 40), (20, 10), (3, 2)] {
             for rows in [0, 1, 50] {
-                course.rows = (0..rows).map(|number| row(&format!("site/{number}"), false)).collect();
+                course.rows = (0..rows).map(|number| row(&format!("site/{number}"), Rank::Resource)).collect();
                 course.log = (0..rows).map(|number| format!("{number} {}", "word ".repeat(60))).collect();
                 let lines = screen(&course, size.0, size.1);
                 assert_eq!(lines.len(), size.1.max(HEIGHT_MIN));
@@ -234,7 +227,7 @@ mod tests {
             "2026-01-01T10:20:30.123456Z  INFO windlass::command: Starting operator=\"shop\"".into(),
         ));
         course.take(Event::Said(1, "2026-01-01T10:20:31.1Z  WARN x::y: careful".into()));
-        course.rows = vec![row("site/sample", false), row("deployment/sample", true)];
+        course.rows = vec![row("site/sample", Rank::Resource), row("deployment/sample", Rank::Child)];
         course.trouble = None;
         let lines = screen(&course, 60, 12);
         let expect = [
@@ -249,6 +242,21 @@ mod tests {
             " 10:20:31 warning: careful",
         ];
         assert_eq!(lines[..9], expect);
+    }
+
+    #[test]
+    fn a_cause_is_shown_in_full_below_what_it_keeps_from_being_ready() {
+        let (mut course, _) = Course::begin();
+        let cause = "the image nginx:1.28 of container site cannot be had (ImagePullBackOff)";
+        course.rows = vec![row("site/sample", Rank::Resource)];
+        course.rows.push(Row { readiness: Readiness::Waiting(cause.into()), ..row("pod/sample-1", Rank::Cause) });
+        let lines = screen(&course, 60, 24);
+        let expect = [
+            " site/sample  ready   2 of 2",
+            "   pod/sample-1: the image nginx:1.28 of container site",
+            "           cannot be had (ImagePullBackOff)",
+        ];
+        assert_eq!(lines[4..7], expect);
     }
 
     #[test]

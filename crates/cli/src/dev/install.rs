@@ -28,6 +28,13 @@ pub(crate) struct KindPath {
     pub(crate) plural: String,
 }
 
+impl KindPath {
+    /// As it is said in commands.
+    pub(crate) fn word(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
 /// What was put into the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Installed {

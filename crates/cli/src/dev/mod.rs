@@ -4,6 +4,7 @@ pub(crate) mod attached;
 pub(crate) mod board;
 pub(crate) mod compile;
 pub(crate) mod course;
+pub(crate) mod entry;
 pub(crate) mod install;
 pub(crate) mod narrator;
 pub(crate) mod process;

@@ -1,7 +1,8 @@
 //! What happens in `windlass dev`, line by line, for readers that are no terminal.
 
-use super::board::shorten;
 use super::course::{Event, is_progress};
+use super::entry::shorten;
+use super::install::KindPath;
 use super::resources::Row;
 use crate::view::readiness::Readiness;
 
@@ -16,8 +17,7 @@ pub(crate) fn tell(event: &Event, rows: &[Row]) -> Vec<String> {
         Event::Built(Err(None)) => vec!["build: failed; what runs goes on".to_owned()],
         Event::Built(Err(Some(why))) => vec![format!("build: failed: {why}")],
         Event::Installed(Ok(installed)) => {
-            let kinds: Vec<String> =
-                installed.kinds.iter().map(|kind| format!("{}.{}", kind.plural, kind.group)).collect();
+            let kinds: Vec<String> = installed.kinds.iter().map(KindPath::word).collect();
             let kinds = if kinds.is_empty() { "no kind yet".to_owned() } else { kinds.join(", ") };
             vec![format!("cluster: has {kinds}, and the account {}/{}", installed.namespace, installed.account)]
         }
@@ -48,7 +48,7 @@ fn line(row: &Row) -> String {
         Readiness::Waiting(text) => ("waiting", text),
         Readiness::Stalled(text) => ("stalled", text),
     };
-    let indent = if row.is_child { "  " } else { "" };
+    let indent = row.rank.indent();
     let text = if text.is_empty() { String::new() } else { format!(": {text}") };
     format!("{indent}{} {word}{text}", row.label)
 }
@@ -56,17 +56,18 @@ fn line(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dev::resources::Rank;
 
     #[test]
     fn only_what_changed_of_the_resources_is_told() {
-        let row = |label: &str, is_child, readiness| Row { label: label.into(), is_child, readiness };
+        let row = |label: &str, rank, readiness| Row { label: label.into(), rank, readiness };
         let waiting = |text: &str| Readiness::Waiting(text.into());
         let before = [
-            row("site/a", false, waiting("0 of 2")),
-            row("deployment/a", true, waiting("")),
-            row("site/b", false, waiting("")),
+            row("site/a", Rank::Resource, waiting("0 of 2")),
+            row("deployment/a", Rank::Child, waiting("")),
+            row("site/b", Rank::Resource, waiting("")),
         ];
-        let now = vec![row("site/a", false, Readiness::Ready("2 of 2".into())), before[1].clone()];
+        let now = vec![row("site/a", Rank::Resource, Readiness::Ready("2 of 2".into())), before[1].clone()];
         assert_eq!(tell(&Event::Seen(now), &before), ["site/a ready: 2 of 2", "site/b is gone"]);
         assert_eq!(
             tell(&Event::Seen(before.to_vec()), &[]),

@@ -29,6 +29,8 @@ const PROBE_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) kubeconfig: PathBuf,
+    /// Where to write down at which address the operator tells of itself.
+    pub(crate) journal: PathBuf,
     pub(crate) run: u32,
 }
 
@@ -53,6 +55,8 @@ impl Process {
         let spawned = command.process_group(0).kill_on_drop(true).spawn();
         let mut child =
             spawned.map_err(|error| Failure::new(format!("cannot start {}: {error}", launch.program.display())))?;
+        // It is a help for `windlass why`, and not worth an end.
+        let _ = std::fs::write(&launch.journal, format!("http://{}:{probes}", Ipv4Addr::LOCALHOST));
         let output = child.stderr.take().expect("stderr was asked for");
         let (stop, run, events) = (CancellationToken::new(), launch.run, events.clone());
         let task = tokio::spawn(live(child, output, Life { stop: stop.clone(), run, probes, events }));

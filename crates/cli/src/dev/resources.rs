@@ -8,18 +8,38 @@ use crate::commands::request;
 use crate::failure::Failure;
 use crate::resource::{Catalog, Resource};
 use crate::view::readiness::{Readiness, judge};
+use crate::why::{Depth, Finding, diagnose, gather};
 
 /// More rows than this are not shown.
 const ROWS_MAX: usize = 200;
+/// Of how many resources that are not ready the cause is looked for.
+const CAUSES_MAX: usize = 3;
 
 /// One object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// `site/sample`, with the namespace if it is not the default one.
     pub(crate) label: String,
-    /// Whether it was made for the row above it.
-    pub(crate) is_child: bool,
+    pub(crate) rank: Rank,
     pub(crate) readiness: Readiness,
+}
+
+/// What a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// A resource.
+    Resource,
+    /// Something that was made for the resource above it.
+    Child,
+    /// What keeps the resource above it from being ready.
+    Cause,
+}
+
+impl Rank {
+    /// What stands before the label.
+    pub(crate) fn indent(self) -> &'static str {
+        if self == Self::Resource { "" } else { "  " }
+    }
 }
 
 /// Looks at all resources.
@@ -29,17 +49,38 @@ pub(crate) async fn look(client: &Client, installed: &Installed) -> Result<Vec<R
     for kind in &installed.owned {
         made.extend(objects(client, &catalog, kind).await?);
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut causes_left) = (Vec::new(), CAUSES_MAX);
     for kind in &installed.kinds {
-        rows.extend(rows_of(&objects(client, &catalog, kind).await?, &made));
+        for resource in objects(client, &catalog, kind).await? {
+            rows.extend(rows_of(&resource, &made));
+            if causes_left > 0 && !matches!(judge(&resource), Readiness::Ready(_)) {
+                causes_left -= 1;
+                rows.extend(cause(client, &catalog, kind, &resource).await);
+            }
+        }
     }
     rows.truncate(ROWS_MAX);
     Ok(rows)
 }
 
+/// What `windlass why` would name first, if it knows more than the resource itself says.
+async fn cause(client: &Client, catalog: &Catalog, kind: &KindPath, resource: &Value) -> Option<Row> {
+    let metadata = &resource["metadata"];
+    let (namespace, name) = (metadata["namespace"].as_str().unwrap_or_default(), metadata["name"].as_str()?);
+    let place = (catalog.find(&kind.word()).ok()?, namespace, name);
+    let facts = gather(client, catalog, place, None).await.ok()?;
+    diagnose(&facts).into_iter().find(|it| matches!(it.depth, Depth::Cause | Depth::Refusal)).map(|it| row_of(&it))
+}
+
+fn row_of(finding: &Finding) -> Row {
+    let (kind, name) = finding.object.split_once(' ').unwrap_or(("", &finding.object));
+    let others = if finding.others > 0 { format!(" (and {} more)", finding.others) } else { String::new() };
+    let label = format!("{}/{name}{others}", kind.to_lowercase());
+    Row { label, rank: Rank::Cause, readiness: Readiness::Waiting(finding.says.clone()) }
+}
+
 async fn objects(client: &Client, catalog: &Catalog, kind: &KindPath) -> Result<Vec<Value>, Failure> {
-    let word = if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) };
-    let Ok(resource) = catalog.find(&word) else { return Ok(Vec::new()) };
+    let Ok(resource) = catalog.find(&kind.word()) else { return Ok(Vec::new()) };
     let list = request::get(client, &resource.path(None, None), &[("limit", ROWS_MAX.to_string())]).await?;
     let items = list["items"].as_array().cloned().unwrap_or_default();
     Ok(items.into_iter().map(|item| complete(item, resource)).collect())
@@ -53,31 +94,28 @@ fn complete(mut item: Value, resource: &Resource) -> Value {
     item
 }
 
-/// Each resource, and below it what is owned by it.
-fn rows_of(resources: &[Value], made: &[Value]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for resource in resources {
-        rows.push(row(resource, false));
-        let uid = &resource["metadata"]["uid"];
-        let is_child = |object: &&Value| {
-            let owners = object["metadata"]["ownerReferences"].as_array();
-            owners.is_some_and(|owners| owners.iter().any(|owner| owner["uid"] == *uid))
-        };
-        rows.extend(made.iter().filter(is_child).map(|object| row(object, true)));
-    }
-    rows
+/// A resource, and below it what is owned by it.
+fn rows_of(resource: &Value, made: &[Value]) -> Vec<Row> {
+    let uid = &resource["metadata"]["uid"];
+    let is_child = |object: &&Value| {
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        owners.is_some_and(|owners| owners.iter().any(|owner| owner["uid"] == *uid))
+    };
+    let children = made.iter().filter(is_child).map(|object| row(object, Rank::Child));
+    std::iter::once(row(resource, Rank::Resource)).chain(children).collect()
 }
 
-fn row(object: &Value, is_child: bool) -> Row {
+fn row(object: &Value, rank: Rank) -> Row {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = format!("{}/{}", text(&object["kind"]).to_lowercase(), text(&object["metadata"]["name"]));
-    let namespace = object["metadata"]["namespace"].as_str().filter(|namespace| *namespace != "default" && !is_child);
+    let namespace =
+        object["metadata"]["namespace"].as_str().filter(|namespace| *namespace != "default" && rank == Rank::Resource);
     let label = namespace.map_or_else(|| name.clone(), |namespace| format!("{name} in {namespace}"));
     let readiness = match object["metadata"]["deletionTimestamp"].is_null() {
         true => judge(object),
         false => Readiness::Waiting("is being deleted".to_owned()),
     };
-    Row { label, is_child, readiness }
+    Row { label, rank, readiness }
 }
 
 #[cfg(test)]
@@ -93,11 +131,18 @@ mod tests {
         };
         let resources = [object("Site", "a", "default", ""), object("Site", "b", "other", "")];
         let made = [object("ConfigMap", "of-b", "other", "b"), object("ConfigMap", "of-a", "default", "a")];
-        let rows = rows_of(&resources, &made);
-        let labels: Vec<_> = rows.iter().map(|row| (row.label.as_str(), row.is_child)).collect();
-        assert_eq!(
-            labels,
-            [("site/a", false), ("configmap/of-a", true), ("site/b in other", false), ("configmap/of-b", true)]
-        );
+        let rows: Vec<Row> = resources.iter().flat_map(|resource| rows_of(resource, &made)).collect();
+        let labels: Vec<_> = rows.iter().map(|row| format!("{}{}", row.rank.indent(), row.label)).collect();
+        assert_eq!(labels, ["site/a", "  configmap/of-a", "site/b in other", "  configmap/of-b"]);
+    }
+
+    #[test]
+    fn a_cause_is_named_with_the_object_that_it_is_about() {
+        let pod = json!({"kind": "Pod", "metadata": {"name": "a-1"}});
+        let mut finding = Finding::new(Depth::Cause, &pod, "the image cannot be had");
+        finding.others = 2;
+        let row = row_of(&finding);
+        assert_eq!(row.label, "pod/a-1 (and 2 more)");
+        assert_eq!(row.readiness, Readiness::Waiting("the image cannot be had".into()));
     }
 }

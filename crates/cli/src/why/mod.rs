@@ -12,7 +12,7 @@ mod replicas;
 mod show;
 mod workload;
 
-pub(crate) use finding::diagnose;
+pub(crate) use finding::{Depth, Finding, diagnose};
 pub(crate) use gather::gather;
 pub(crate) use show::{as_json, as_text};
 

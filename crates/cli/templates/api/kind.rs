@@ -11,7 +11,7 @@ use windlass::{App, names};
 
 {{#conversion}}
 /// What ran before the image could be chosen.
-const DEFAULT_IMAGE: &str = "nginx:1.28";
+const DEFAULT_IMAGE: &str = "memcached:1.6";
 
 {{/conversion}}
 /// Copies of one program, kept running.
@@ -100,7 +100,7 @@ fn judge({{kind}}: &{{Kind}}, _: &Request<{{Kind}}>) -> Verdict {
     let image = &{{kind}}.spec.image;
     let (_, name) = image.rsplit_once('/').unwrap_or(("", image));
     Verdict::allow()
-        .invalid_if(!name.contains([':', '@']), "spec.image", "name a version, as in nginx:1.28")
+        .invalid_if(!name.contains([':', '@']), "spec.image", "name a version, as in memcached:1.6")
         .warn_if({{kind}}.spec.replicas == 0, "nothing runs with 0 replicas")
 }
 {{/webhook}}
@@ -141,16 +141,16 @@ mod tests {
             for (number, ready) in pods.iter().enumerate() {
                 world = world.with(pod(&number.to_string(), *ready));
             }
-            let outcome = {{Kind}}Operator.desired(&{{kind}}(replicas, "nginx:1.28"), &world);
+            let outcome = {{Kind}}Operator.desired(&{{kind}}(replicas, "memcached:1.6"), &world);
             assert_eq!(matches!(outcome, Outcome::Settled(_)), expected, "{replicas} {pods:?}");
         }
     }
 
     #[test]
     fn the_deployment_follows_the_spec() {
-        let spec = deployment(&{{kind}}(3, "nginx:1.28")).spec.unwrap();
+        let spec = deployment(&{{kind}}(3, "memcached:1.6")).spec.unwrap();
         assert_eq!(spec.replicas, Some(3));
-        assert_eq!(spec.template.spec.unwrap().containers[0].image.as_deref(), Some("nginx:1.28"));
+        assert_eq!(spec.template.spec.unwrap().containers[0].image.as_deref(), Some("memcached:1.6"));
     }
 {{#webhook}}
 
@@ -164,7 +164,7 @@ mod tests {
             namespace: None,
             name: "sample".into(),
         };
-        let rows = [("nginx:1.28", true), ("registry:5000/nginx", false), ("nginx@sha256:0", true), ("nginx", false)];
+        let rows = [("memcached:1.6", true), ("registry:5000/memcached", false), ("memcached@sha256:0", true), ("memcached", false)];
         for (image, is_allowed) in rows {
             let verdict = judge(&{{kind}}(1, image), &request);
             assert_eq!(verdict.is_allowed(), is_allowed, "{image}");

@@ -24,7 +24,7 @@ async fn it_becomes_ready_heals_and_goes() {
     let cluster = TestCluster::builder().profile(Profile::Workloads).start().await;
     let operator = cluster.run(&app()).await;
     let api = cluster.api::<{{Kind}}>();
-    api.create(&PostParams::default(), &{{kind}}("sample", 2, "nginx:1.28")).await.unwrap();
+    api.create(&PostParams::default(), &{{kind}}("sample", 2, "memcached:1.6")).await.unwrap();
     cluster.until("sample", is_ready).await;
 
     // Whoever changes the Deployment by hand finds it as it was.
@@ -42,7 +42,7 @@ async fn it_becomes_ready_heals_and_goes() {
 async fn the_api_server_refuses_what_the_operator_refuses() {
     let cluster = TestCluster::start().await;
     let operator = cluster.run(&app()).await;
-    let refused = {{kind}}("sample", 1, "nginx");
+    let refused = {{kind}}("sample", 1, "memcached");
     let refusal = cluster.api().create(&PostParams::default(), &refused).await.unwrap_err();
     assert!(refusal.to_string().contains("name a version"), "{refusal}");
     operator.stop().await;
@@ -54,10 +54,10 @@ async fn the_api_server_refuses_what_the_operator_refuses() {
 async fn clients_of_{{older}}_are_served() {
     let cluster = TestCluster::start().await;
     let operator = cluster.run(&app()).await;
-    cluster.api().create(&PostParams::default(), &{{kind}}("sample", 2, "nginx:1.29")).await.unwrap();
+    cluster.api().create(&PostParams::default(), &{{kind}}("sample", 2, "memcached:1.5")).await.unwrap();
     cluster.patch::<{{older}}::{{Kind}}>("sample", json!({"spec": {"size": 3}})).await;
     let after = cluster.until("sample", |it: &{{Kind}}| it.spec.replicas == 3).await;
-    assert_eq!(after.spec.image, "nginx:1.29", "what {{older}} does not know is kept");
+    assert_eq!(after.spec.image, "memcached:1.5", "what {{older}} does not know is kept");
     operator.stop().await;
 }
 {{/conversion}}

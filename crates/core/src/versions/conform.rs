@@ -12,7 +12,7 @@ pub(super) fn offence(schema: &Value, value: &Value) -> Option<(String, String)>
 fn offence_at(schema: &Value, value: &Value, path: &str) -> Option<(String, String)> {
     let here = |why: String| Some((path.to_owned(), why));
     if value.is_null() {
-        return if schema["nullable"] == true { None } else { here("is null".to_owned()) };
+        return if schema["nullable"] == true && schema["enum"].is_null() { None } else { here("is null".to_owned()) };
     }
     if let Some(allowed) = schema["enum"].as_array().filter(|allowed| !allowed.contains(value)) {
         return here(format!("is {value}, and may be {}", Value::from(allowed.clone())));

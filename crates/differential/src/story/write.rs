@@ -98,10 +98,11 @@ pub(super) fn delete(path: String, random: &mut StdRng) -> Call {
         body["preconditions"] = json!({"resourceVersion": "1"});
     }
     if random.random_bool(0.2) {
-        // Not in the query: where there is a body, Kubernetes does not look at it and deletes.
         body["dryRun"] = json!(["All"]);
     }
-    Call::new("delete", "DELETE", path, Some(body))
+    // Where there is a body, the query does not count.
+    let query = if random.random_bool(0.1) { "?dryRun=All" } else { "" };
+    Call::new("delete", "DELETE", format!("{path}{query}"), Some(body))
 }
 
 fn options(random: &mut StdRng) -> String {

@@ -22,25 +22,25 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes the network of the node whose directory is `node`, or finds it again: Services in the lower and Pods in the
-    /// upper half of a range of 65,536 addresses.
+    /// Makes the network of the node whose directory is `node`, or finds it again, with these addresses.
     ///
     /// # Errors
     /// If this user may not, the machine cannot, or the addresses are in use.
-    pub fn begin(node: &Path, range: AddressRange) -> Result<Self, NetworkError> {
+    pub fn begin(node: &Path, pods: AddressRange, services: AddressRange) -> Result<Self, NetworkError> {
         if !rustix::process::geteuid().is_root() {
             return Err(NetworkError::NotRoot);
         }
-        let half = AddressRange { network: range.network, prefix: range.prefix + 1 };
-        let upper = range.nth(half.len()).unwrap_or(range.network);
-        let pods = AddressRange { network: upper, prefix: half.prefix };
-        let network = Self { tag: tag::of(node), pods, services: half };
+        let network = Self { tag: tag::of(node), pods, services };
         let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
-        if let Some(route) = overlap::find(&routes, range, &network.bridge()) {
-            return Err(NetworkError::Overlap { range: range.to_string(), route: route.to_string() });
+        for range in [pods, services] {
+            if let Some(route) = overlap::find(&routes, range, &network.bridge()) {
+                return Err(NetworkError::Overlap { range: range.to_string(), route: route.to_string() });
+            }
         }
         // Written first: what is made is found again even if the next line is never reached.
-        if let Err(error) = fs::create_dir_all(node).and_then(|()| fs::write(node.join(REMEMBERED), half.to_string())) {
+        if let Err(error) =
+            fs::create_dir_all(node).and_then(|()| fs::write(node.join(REMEMBERED), services.to_string()))
+        {
             tracing::warn!(%error, "which network there is was not written down");
         }
         let made = network.make();

@@ -269,7 +269,7 @@ impl Worker {
     }
 
     pub(super) fn addresses(&self) -> Option<Addresses> {
-        let host = self.context.config.api_host;
+        let host = self.context.config.address;
         if self.pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true) {
             return Some(Addresses { pod: host, host });
         }

@@ -81,7 +81,7 @@ impl Drop for Open {
 
 impl Listeners {
     async fn follow(&mut self, context: &Context, world: &World) {
-        let routes = world.routes(context.config.api_host);
+        let routes = world.routes(context.config.address);
         self.open.retain(|front, _| routes.contains_key(front));
         self.refused.retain(|front, service| routes.get(front).is_some_and(|route| route.service == *service));
         for (front, route) in routes {

@@ -8,7 +8,6 @@ use http::Request;
 use hyper::body::Bytes;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Serialize;
@@ -239,11 +238,6 @@ impl<O: Style> Declaration<O> {
         !is_cluster_scoped::<O::Resource>()
     }
 
-    /// The definition of the kind for the API.
-    pub fn definition(&self) -> CustomResourceDefinition {
-        windlass_core::definition::<O::Resource>()
-    }
-
     /// Whether the metadata of resources is written: a finalizer, or what is remembered there.
     pub fn patches_resources(&self) -> bool {
         self.cleanup.is_some() || self.ordered || self.operator.patches_resources()
@@ -275,7 +269,10 @@ impl<O: Style> Declaration<O> {
         let name = cluster.name_of(&self.resource().kind.to_lowercase());
         let outfit = Outfit { world: world.strict(), nursery, name, cleanup: self.cleanup, ordered: self.ordered };
         let engine = self.operator.clone().engine(outfit);
-        let mut controller = Controller::in_cluster(cluster, watch, engine).lenient();
+        let mut controller = Controller::in_cluster(cluster, watch, engine);
+        if self.operator.is_lenient() {
+            controller = controller.lenient();
+        }
         for route in routes {
             controller = route(controller, &family);
         }

@@ -6,6 +6,7 @@ mod declaration;
 mod deletion;
 mod difference;
 pub mod handlers;
+pub(crate) mod heat;
 pub(crate) mod kinds;
 mod memory;
 mod note;
@@ -39,7 +40,6 @@ use self::step::Owner;
 use self::switch::{Counter, Switches};
 use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
-use crate::loops::Hot;
 use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
 
 /// A child that a person has to decide about is looked at again after this time: nothing may tell of their decision.
@@ -98,10 +98,8 @@ impl<O: Operator> Reconcile for Engine<O> {
             self.report(&resource, &Pass::Paused, cx).await?;
             return Ok(Action::Await);
         }
-        if let Some(hot) = self.hot(&resource, cx) {
-            journal::decided(Turn::HotLoop, "HotLoop", &hot.field);
-            self.report(&resource, &Pass::HotLoop { message: &hot.message }, cx).await?;
-            return Ok(Action::Recheck(hot.until.saturating_sub(cx.clock().elapsed())));
+        if let Some(action) = heat::cool_down(&*resource, cx).await? {
+            return Ok(action);
         }
         let wanted = self.finalizers();
         if wanted != held_by(&*resource) {
@@ -155,14 +153,6 @@ impl<O: Operator> Engine<O> {
             Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
             None => conclude(&outcome, carried.and_then(Result::err), cx.clock()),
         }
-    }
-
-    /// The loop that the resource is in. A new spec is acted on at once: it may be what ends the loop.
-    fn hot(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Option<Hot> {
-        let meta = resource.meta();
-        let observed = resource.status().and_then(|status| status.observed_generation);
-        let loops = cx.handle.loops.as_ref().filter(|_| observed == meta.generation)?;
-        loops.hot(meta.uid.as_deref()?)
     }
 
     /// Warnings about a pass that did not succeed.

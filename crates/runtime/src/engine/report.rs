@@ -7,9 +7,9 @@ use serde_json::json;
 use windlass_core::{CustomResource, Outcome, Statement, Status, condition, names};
 
 use super::act::Trouble;
-use super::dynamic_api;
 use super::parts::Standing;
-use super::switch::{Switches, paused_statement};
+use super::switch::{Switches, paused_statement, resumed_statement};
+use super::{dynamic_api, heat};
 use crate::reconcile::{Context, Crash, Error};
 
 /// How a pass went.
@@ -48,9 +48,7 @@ pub(crate) fn status<R: CustomResource>(resource: &R, pass: &Pass<'_, R::Status>
             Statement::new(names::condition::READY, false, crash.reason(), crash.to_string()),
             Statement::new(names::condition::PROGRESSING, true, crash.reason(), "it is tried again"),
         ],
-        Pass::HotLoop { message } => {
-            vec![Statement::new(names::condition::DEGRADED, true, "HotLoop", *message)]
-        }
+        Pass::HotLoop { message } => vec![heat::hot_statement(message)],
         Pass::Paused => vec![paused_statement()],
         Pass::Deleting { message } => deleting(&status, message),
         Pass::DeletionBlocked { reason, why } => vec![
@@ -82,12 +80,13 @@ fn made<S>(outcome: &Outcome<S>, carried: Option<&Result<Standing, Trouble>>, st
         Some(Err(trouble)) => statements.extend(troubled(trouble)),
         None => {}
     }
-    for (type_, reason) in [(names::condition::PAUSED, "Resumed"), (names::condition::DEGRADED, "LoopEnded")] {
+    let unsaid = |type_: &str| {
         let is_said = statements.iter().any(|statement| statement.type_ == type_);
-        if !is_said && condition::find(&status.conditions, type_).is_some() {
-            statements.push(Statement::new(type_, false, reason, ""));
-        }
-    }
+        condition::find(&status.conditions, type_).filter(|_| !is_said)
+    };
+    let resumed = unsaid(names::condition::PAUSED).map(|_| resumed_statement());
+    let over = unsaid(names::condition::DEGRADED).map(|degraded| heat::over_statement(&degraded.reason));
+    statements.extend(resumed.into_iter().chain(over));
     statements
 }
 

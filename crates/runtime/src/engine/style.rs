@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_core::{CustomResource, Operator, World};
+use windlass_core::{Operator, World};
 
 use super::kinds::Nursery;
 use super::memory::Memory;
 use super::switch::Counter;
 use super::{CleanupFn, Engine};
+use crate::object::Object;
 use crate::reconcile::Reconcile;
 
-/// A way to write an operator: as one function to what is wanted ([`Operator`]), or as handlers of what happens
-/// ([`Handlers`](super::handlers::Handlers)). Kinds, sources and options are declared in the same way for each.
+/// A way to write an operator: as one function to what is wanted ([`Operator`]), as handlers of what happens
+/// ([`Handlers`](super::handlers::Handlers)), or with full control ([`Reconciled`](crate::Reconciled)). Kinds, sources and
+/// options are declared in the same way for each.
 pub trait Style: Send + Sync + Sized + 'static {
     /// The kind.
-    type Resource: CustomResource;
+    type Resource: Object<DynamicType = ()>;
     /// What carries it out.
     type Engine: Reconcile<Resource = Self::Resource>;
 
@@ -27,6 +29,11 @@ pub trait Style: Send + Sync + Sized + 'static {
         false
     }
 
+    /// Whether it asks what a cache cannot see before it takes it for the truth, and so may begin although a watch fails.
+    fn is_lenient(&self) -> bool {
+        true
+    }
+
     /// How long one run may take, if it is not as long as usual.
     fn deadline(&self) -> Option<Duration> {
         None
@@ -36,9 +43,9 @@ pub trait Style: Send + Sync + Sized + 'static {
 /// What an engine is put together from.
 pub struct Outfit<O: Style> {
     pub(super) world: World,
-    pub(super) nursery: Nursery,
+    pub(crate) nursery: Nursery,
     /// The controller's name, for metrics.
-    pub(super) name: String,
+    pub(crate) name: String,
     pub(super) cleanup: Option<CleanupFn<O>>,
     /// Whether what a resource is made of has an order.
     pub(super) ordered: bool,

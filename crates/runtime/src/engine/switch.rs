@@ -114,6 +114,11 @@ pub(crate) fn paused_statement() -> Statement {
     Statement::new(names::condition::PAUSED, true, "Paused", message)
 }
 
+/// What is said of a resource that was paused.
+pub(crate) fn resumed_statement() -> Statement {
+    Statement::new(names::condition::PAUSED, false, "Resumed", "")
+}
+
 /// The metrics of the switches of one controller.
 #[derive(Debug)]
 pub(crate) struct Counter {

@@ -10,11 +10,11 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -53,7 +53,13 @@ impl Shown {
             CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
         let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes())?;
         let key = rustls::crypto::ring::sign::any_supported_type(&key)?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(CertifiedKey::new(certificates, key)));
+        let certified = CertifiedKey::new(certificates, key);
+        // Files are renewed one after the other: what does not belong together is read again soon.
+        match certified.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -12,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_clock::Clock;
 
 use super::figures::WebhookFamilies;
+use super::given::{Given, GivenError};
 use super::keeper::{Keeper, KeeperError};
 use super::migration::Migration;
 use super::registration::{Reach, Registration};
@@ -32,11 +35,28 @@ pub struct Webhooks {
     pub registration: Registration,
     /// Where to listen.
     pub address: SocketAddr,
-    /// The name of the Service by which the API server comes; `None` if it comes by the address itself. Then all that
-    /// points to the webhooks is put into the API, and what would fail requests is removed at the end.
-    pub service: Option<String>,
-    /// The namespace of the Service and of the Secret with the keys.
-    pub namespace: String,
+    /// How the API server comes to them, and by whose certificates.
+    pub way: Way,
+}
+
+/// How the API server comes to webhooks, and by whose certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By a Service, with certificates that are made and renewed here.
+    Service {
+        /// The namespace of the Service and of the Secret with the keys.
+        namespace: String,
+        /// The name of the Service.
+        name: String,
+    },
+    /// By the address itself, with certificates that are made and renewed here. All that points to the webhooks is put into the
+    /// API, and what would fail requests is removed at the end.
+    Address {
+        /// The namespace of the Secret with the keys.
+        namespace: String,
+    },
+    /// As somebody else arranges it, who also keeps `tls.crt` and `tls.key` in this folder.
+    Given(PathBuf),
 }
 
 /// Webhooks that are being served.
@@ -76,40 +96,27 @@ impl Webhooks {
         let listen = |source| ServeError::Listen { address: self.address, source };
         let listener = TcpListener::bind(self.address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let reach = match self.service {
-            Some(name) => Reach::Service { namespace: self.namespace.clone(), name },
-            None => Reach::Url(format!("https://{}", reachable(address))),
-        };
         let (shown, routes) = (Arc::new(Shown::default()), Arc::new(Routes::new(&self.registration)));
         figures.expect(routes.paths());
         let served = server::Served { routes, figures: figures.clone() };
-        let mut names: BTreeSet<String> = reach.names().into_iter().collect();
-        names.extend(["localhost".to_owned(), Ipv4Addr::LOCALHOST.to_string()]);
-        let secret = Self::secret_name(&self.registration.name);
         let (told, ready) = watch::channel(false);
-        let work = Work {
-            keeper: Keeper::new(client.clone(), self.namespace, secret, names),
-            trust: Trust { client: client.clone(), registration: self.registration, reach },
-            shown: shown.clone(),
-            clock,
-            told,
-            figures,
-        };
+        let source = Source::new(self.way, address, &self.registration, &client);
+        let work = Work { source, shown: shown.clone(), clock, told, figures };
+        let registration = self.registration;
         let task = tokio::spawn(async move {
             let (ended, migrating) = (CancellationToken::new(), stop.child_token());
             let serving = server::serve(listener, shown, served, ended.clone());
             let looking = async {
                 work.look_after(&check, stop).await;
-                work.trust.withdraw().await;
+                work.source.withdraw().await;
                 ended.cancel();
             };
-            let registration = &work.trust.registration;
             let migration = Migration {
                 client,
-                name: registration.name.clone(),
-                chains: registration.chains.clone(),
-                clock: work.clock.clone(),
                 serves_all: registration.namespaces.is_empty(),
+                name: registration.name,
+                chains: registration.chains,
+                clock: work.clock.clone(),
             };
             let migrating = migration.run(work.told.subscribe(), migrating);
             tokio::join!(serving, looking, migrating);
@@ -140,18 +147,54 @@ impl Serving {
 
 /// What is looked after while webhooks are served.
 struct Work {
-    keeper: Keeper,
-    trust: Trust,
+    source: Source,
     shown: Arc<Shown>,
     clock: Clock,
     told: watch::Sender<bool>,
     figures: WebhookFamilies,
 }
 
+/// Where certificates come from.
+enum Source {
+    Own(Box<Own>),
+    Given(Given),
+}
+
+/// Keys that are made here, and those who are to trust them.
+struct Own {
+    keeper: Keeper,
+    trust: Trust,
+}
+
+impl Source {
+    fn new(way: Way, address: SocketAddr, registration: &Registration, client: &Client) -> Self {
+        let (reach, namespace) = match way {
+            Way::Given(folder) => return Self::Given(Given { folder }),
+            Way::Service { namespace, name } => (Reach::Service { namespace: namespace.clone(), name }, namespace),
+            Way::Address { namespace } => (Reach::Url(format!("https://{}", reachable(address))), namespace),
+        };
+        let mut names: BTreeSet<String> = reach.names().into_iter().collect();
+        names.extend(["localhost".to_owned(), Ipv4Addr::LOCALHOST.to_string()]);
+        let secret = Webhooks::secret_name(&registration.name);
+        Self::Own(Box::new(Own {
+            keeper: Keeper::new(client.clone(), namespace, secret, names),
+            trust: Trust { client: client.clone(), registration: registration.clone(), reach },
+        }))
+    }
+
+    async fn withdraw(&self) {
+        if let Self::Own(own) = self {
+            own.trust.withdraw().await;
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 enum LookError {
     #[error(transparent)]
     Keys(#[from] KeeperError),
+    #[error(transparent)]
+    Given(#[from] GivenError),
     #[error(transparent)]
     Show(#[from] ShowError),
     #[error(transparent)]
@@ -182,12 +225,20 @@ impl Work {
 
     /// The keys, then what servers show, then whom callers trust: a new authority is trusted before it is used.
     async fn look(&self) -> Result<(), LookError> {
+        let own = match &self.source {
+            Source::Own(own) => own,
+            Source::Given(given) => {
+                let pair = given.read().await;
+                self.figures.read_certificate(pair.is_ok());
+                return Ok(self.shown.show(&pair?)?);
+            }
+        };
         let is_told = *self.told.borrow();
-        let keys = self.keeper.keys(self.clock.now(), is_told).await;
+        let keys = own.keeper.keys(self.clock.now(), is_told).await;
         self.figures.read_certificate(keys.is_ok());
         let keys = keys?;
         self.shown.show(keys.serving())?;
-        Ok(self.trust.establish(&keys.bundle(), !is_told).await?)
+        Ok(own.trust.establish(&keys.bundle(), !is_told).await?)
     }
 }
 

@@ -1,16 +1,22 @@
 //! What holds of hot loops: they are noticed, the field is named, and they cool down.
 
-use crate::notes::{Note, app, cluster_with, message, note, says, settled, write};
-use windlass::kube::api::{Patch, PatchParams};
-use windlass::prelude::*;
-use windlass::serde_json::json;
+use std::sync::Arc;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_fight_over_a_field_is_noticed_named_and_cooled_down() {
-    let (cluster, running) = cluster_with(app()).await;
+use crate::notes::{Note, Running, app, cluster_with, edit, message, note, says, write};
+use windlass::App;
+use windlass::kube::api::{Patch, PatchParams};
+use windlass::kube::{Api, Resource as _};
+use windlass::prelude::*;
+use windlass::runtime::engine::Style;
+use windlass::serde_json::json;
+use windlass_testkit::TestCluster;
+
+/// Lets an operator that keeps a note in a ConfigMap fight over it; what becomes of that holds however it is written.
+async fn fight<O: Style<Resource = Note>>(app: App<O>) -> (TestCluster, Running) {
+    let (cluster, running) = cluster_with(app).await;
     let notes = cluster.api::<Note>();
     write(&notes, note("n", "mine")).await;
-    settled(&notes, "n").await;
+    cluster.until("n", |_: &ConfigMap| true).await;
 
     // Somebody else wants it otherwise, each time that it is put right.
     let maps = cluster.api::<ConfigMap>();
@@ -33,14 +39,81 @@ async fn a_fight_over_a_field_is_noticed_named_and_cooled_down() {
     assert_eq!(running.metric(r#"operator_hot_loops_total{kind="ConfigMap"}"#), Some(1.0));
 
     // It is not fought over while it cools down: what others write stays.
-    let before = cluster.api::<ConfigMap>().get("n").await.unwrap();
+    cluster.until("n", |map: &ConfigMap| map.data.as_ref().unwrap()["text"] == "theirs").await;
     opponent.abort();
-    cluster.patch::<Note>("n", json!({"metadata": {"labels": {"look": "again"}}})).await;
+    edit(&notes, "n", json!({"metadata": {"labels": {"look": "again"}}})).await;
     write(&notes, note("other", "hello")).await;
-    settled(&notes, "other").await;
+    cluster.until("other", |_: &ConfigMap| true).await;
     let after = cluster.api::<ConfigMap>().get("n").await.unwrap();
-    assert_eq!(before.data.unwrap()["text"], "theirs");
     assert_eq!(after.data.unwrap()["text"], "theirs");
+    (cluster, running)
+}
+
+/// A new spec may be what ends the loop: it is acted on at once.
+async fn a_new_spec_counts(cluster: &TestCluster) {
+    edit(&cluster.api(), "n", json!({"spec": {"text": "new"}})).await;
+    cluster.until("n", |map: &ConfigMap| map.data.as_ref().unwrap()["text"] == "new").await;
+}
+
+fn map_of(note: &Note) -> ConfigMap {
+    let metadata =
+        ObjectMeta { owner_references: Some(vec![note.controller_owner_ref(&()).unwrap()]), ..named(note.name_any()) };
+    ConfigMap { metadata, data: Some([("text".to_owned(), note.spec.text.clone())].into()), ..ConfigMap::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fight_over_a_field_is_noticed_named_and_cooled_down() {
+    let (cluster, running) = fight(app()).await;
+    a_new_spec_counts(&cluster).await;
+    says(&cluster.api(), "n", "Degraded", "LoopEnded").await;
+    running.end().await;
+}
+
+async fn keep(note: Arc<Note>, cx: HandlerContext<Note>) -> Result<(), Failure> {
+    cx.apply(ConfigMap { metadata: named(note.name_any()), ..map_of(&note) }).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_that_fights_cools_down_too() {
+    let often = Duration::from_millis(5);
+    let app = windlass::handlers::<Note>("note-operator").owns::<ConfigMap>().timer("keep", often, keep);
+    let (cluster, running) = fight(app).await;
+    a_new_spec_counts(&cluster).await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_fights_cools_down_too() {
+    let guard = async |note: Arc<Note>, cx: HandlerContext<Note>| {
+        while cx.sleep(Duration::from_millis(5)).await {
+            keep(note.clone(), cx.clone()).await?;
+        }
+        Ok(())
+    };
+    let guard = move |note, cx| guard(note, cx);
+    let (_cluster, running) =
+        fight(windlass::handlers::<Note>("note-operator").owns::<ConfigMap>().daemon("guard", guard)).await;
+    running.end().await;
+}
+
+struct Keeper;
+
+impl Reconcile for Keeper {
+    type Resource = Note;
+
+    async fn reconcile(&self, note: Arc<Note>, cx: &Context<Note>) -> Result<Action, Error> {
+        let maps: Api<ConfigMap> = Api::namespaced(cx.client(), "default");
+        let params = PatchParams::apply(cx.name()).force();
+        maps.patch(&note.name_any(), &params, &Patch::Apply(map_of(&note))).await?;
+        Ok(Action::Await)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reconcile_that_fights_cools_down_too() {
+    let (cluster, running) = fight(windlass::reconcile(Keeper).owns::<ConfigMap>()).await;
+    a_new_spec_counts(&cluster).await;
+    says(&cluster.api(), "n", "Degraded", "LoopEnded").await;
     running.end().await;
 }
 

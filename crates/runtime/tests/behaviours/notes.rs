@@ -10,6 +10,7 @@ use windlass::kube::{Api, Client};
 use windlass::prelude::*;
 use windlass::serde_json::Value;
 use windlass::{App, Program, condition};
+use windlass_runtime::engine::Style;
 use windlass_runtime::tap::Tap;
 use windlass_runtime::{Health, Manager, ManagerConfig, Metrics, Namespaces, RunError};
 use windlass_testkit::{TestCluster, until};
@@ -126,14 +127,14 @@ pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// A manager of this app.
-pub(crate) fn manager_of<O: Operator>(app: &App<O>, client: Client, namespaces: Namespaces) -> Manager {
+pub(crate) fn manager_of<O: Style>(app: &App<O>, client: Client, namespaces: Namespaces) -> Manager {
     let mut manager = Manager::new(client, ManagerConfig::new(app.name()));
     app.install(&mut manager, namespaces);
     manager
 }
 
 /// A cluster that knows notes, and the operator at work in it.
-pub(crate) async fn cluster_with<O: Operator>(app: App<O>) -> (TestCluster, Running) {
+pub(crate) async fn cluster_with<O: Style>(app: App<O>) -> (TestCluster, Running) {
     let cluster = TestCluster::start().await;
     cluster.define(app.crds()).await;
     let running = Running::start(manager_of(&app, cluster.client(), Namespaces::all()));

@@ -92,6 +92,11 @@ fn rolling_update(spec: &mut Object, strategy: &str, (max_unavailable, max_surge
 }
 
 fn stateful_set_spec(spec: &mut Object) {
+    // Whatever a client writes there, a template says that it is a claim.
+    for claim in objects_at(spec, "volumeClaimTemplates") {
+        claim.insert("apiVersion".to_owned(), "v1".into());
+        claim.insert("kind".to_owned(), "PersistentVolumeClaim".into());
+    }
     let Some(strategy) = object_at(spec, "updateStrategy") else { return };
     if is_empty(strategy, "type") {
         strategy.insert("type".to_owned(), "RollingUpdate".into());

@@ -92,7 +92,8 @@ fn a_stateful_set_gets_its_defaults() {
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
             "template": {"metadata": {}, "spec": {"containers": [], "dnsPolicy": "ClusterFirst", "restartPolicy": "Always",
                 "schedulerName": "default-scheduler", "securityContext": {}, "terminationGracePeriodSeconds": 30}},
-            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "status": {"phase": "Pending"},
+            "volumeClaimTemplates": [{"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "data"}, "status": {"phase": "Pending"},
                 "spec": {"volumeMode": "Filesystem", "resources": {"requests": {"storage": "1Gi"}}}}]
         }, "status": {"replicas": 0, "availableReplicas": 0}}),
     );

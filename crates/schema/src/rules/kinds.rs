@@ -1,13 +1,42 @@
 //! Kinds with few rules.
 
-use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required};
-use super::{admission, autoscaler, event, limits, quota, selector};
+use std::collections::HashSet;
+
+use super::cursor::{At, count_or_percent, immutable, named, one_of, port, required, set_one_of};
+use super::{admission, autoscaler, event, limits, network, quota, selector};
 use crate::{FieldError, Kind, names};
+
+/// What a key may be used for.
+const KEY_USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
 
 pub(super) fn check(kind: &Kind, new: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("networking.k8s.io", "Ingress") => ingress(new, errors),
-        ("networking.k8s.io", "NetworkPolicy") => network_policy(new, errors),
+        ("networking.k8s.io", "NetworkPolicy") => network::policy(new, old, errors),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler(new, old, errors),
         ("policy", "PodDisruptionBudget") => disruption_budget(new, errors),
         ("scheduling.k8s.io", "PriorityClass") => priority_class(new, old, errors),
@@ -91,52 +120,6 @@ fn backend(backend: &At<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn network_policy(object: &At<'_>, errors: &mut Vec<FieldError>) {
-    let spec = object.member("spec");
-    selector::check(&spec.member("podSelector"), errors);
-    for kind in spec.member("policyTypes").items() {
-        one_of(&kind, &["Ingress", "Egress"], errors);
-    }
-    for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
-        for rule in spec.member(rules).items() {
-            rule.member("ports").items().for_each(|port| network_port(&port, errors));
-            rule.member(peers).items().for_each(|peer| network_peer(&peer, errors));
-        }
-    }
-}
-
-fn network_port(entry: &At<'_>, errors: &mut Vec<FieldError>) {
-    one_of(&entry.member("protocol"), &["TCP", "UDP", "SCTP"], errors);
-    let (first, last) = (entry.member("port"), entry.member("endPort"));
-    super::cursor::port_or_name(&first, errors);
-    let Some(end) = last.int() else { return };
-    match (first.is_set(), first.int()) {
-        (false, _) => errors.push(last.invalid("may not be specified when `port` is not specified")),
-        (true, None) => errors.push(last.invalid("may not be specified when `port` is non-numeric")),
-        (true, Some(begin)) => {
-            if end < begin {
-                errors.push(last.invalid("must be greater than or equal to `port`"));
-            }
-            port(&last, errors);
-        }
-    }
-}
-
-fn network_peer(peer: &At<'_>, errors: &mut Vec<FieldError>) {
-    let (pods, namespaces, block) =
-        (peer.member("podSelector"), peer.member("namespaceSelector"), peer.member("ipBlock"));
-    selector::check(&pods, errors);
-    selector::check(&namespaces, errors);
-    if block.is_set() {
-        required(&block.member("cidr"), errors);
-    }
-    match (pods.is_set() || namespaces.is_set(), block.is_set()) {
-        (false, false) => errors.push(peer.missing("must specify a peer")),
-        (true, true) => errors.push(peer.forbidden("may not specify both ipBlock and another peer")),
-        _ => {}
-    }
-}
-
 fn disruption_budget(object: &At<'_>, errors: &mut Vec<FieldError>) {
     let spec = object.member("spec");
     let (available, unavailable) = (spec.member("minAvailable"), spec.member("maxUnavailable"));
@@ -171,6 +154,13 @@ fn signing_request(object: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<Field
     for name in ["usages", "signerName"] {
         required(&spec.member(name), errors);
     }
+    // What an object from before a rule has does not change: nothing of it may.
+    for usage in spec.member("usages").items().filter(|_| old.is_none()) {
+        set_one_of(&usage, &KEY_USAGES, errors);
+    }
+    let mut seen = HashSet::new();
+    let again = spec.member("usages").items().filter(|usage| old.is_none() && !seen.insert(usage.text()));
+    errors.extend(again.map(|usage| usage.again()));
     let seconds = spec.member("expirationSeconds");
     if seconds.int().is_some_and(|seconds| seconds < 600) {
         errors.push(seconds.invalid("may not specify a duration less than 600 seconds (10 minutes)"));

@@ -1,6 +1,7 @@
 //! The rules for objects of built-in kinds that users meet: names, what is required, what may not change.
 
 mod access;
+mod address;
 mod admission;
 mod admission_policy;
 mod affinity;
@@ -16,6 +17,7 @@ mod kinds;
 mod limits;
 mod metadata;
 mod mount;
+mod network;
 mod path;
 mod persistent_volume;
 mod pod;
@@ -40,6 +42,7 @@ mod status;
 mod storage;
 mod toleration;
 mod volume;
+mod warnings;
 mod windows;
 mod workload;
 
@@ -50,7 +53,9 @@ use cursor::At;
 
 pub use metadata::validate_metadata;
 pub use pod_join::validate_pod_joining;
+pub use pod_notes::app_armor_profile;
 pub use pod_resize::validate_pod_resize;
+pub use warnings::{builtin_status_warnings, builtin_warnings};
 
 /// Checks a new object of a built-in kind, and what changed against the `old` one on an update.
 ///
@@ -96,7 +101,7 @@ pub fn validate_builtin_status(kind: &Kind, new: &Value, old: Option<&Value>) ->
     let new = At::root(new);
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::balancer(&new, &mut errors),
-        ("", "Pod") => pod::addresses(&new, &mut errors),
+        ("", "Pod") => pod::status(&new, &mut errors),
         _ => status::counts(kind, &new, old.map(At::root).as_ref(), &mut errors),
     }
     errors

@@ -27,12 +27,19 @@ impl Whole<'_> {
     }
 }
 
-/// The addresses that a node reports.
-pub(super) fn addresses(pod: &At<'_>, errors: &mut Vec<FieldError>) {
+/// What a node reports: names of conditions, and addresses.
+pub(super) fn status(pod: &At<'_>, errors: &mut Vec<FieldError>) {
+    for condition in pod.at("status.conditions").items() {
+        let kind = condition.member("type");
+        if !["PodScheduled", "Ready", "Initialized"].contains(&kind.text()) {
+            // Errors spell it so.
+            follows(&kind.renamed(format!("{}.Type", condition.path)), names::qualified, errors);
+        }
+    }
     for list in ["podIPs", "hostIPs"] {
         pod.member("status").member(list).items().for_each(|entry| {
             // The item is named, not its member.
-            super::service::ip(&entry.member("ip").renamed(entry.path.clone()), errors);
+            super::address::ip(&entry.member("ip").renamed(entry.path.clone()), errors);
         });
     }
 }

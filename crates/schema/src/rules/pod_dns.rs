@@ -1,7 +1,7 @@
 //! How a Pod finds names, and how it is called.
 
+use super::address::ip;
 use super::cursor::{At, follows, one_of};
-use super::service::ip;
 use crate::{FieldError, names};
 
 const POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];

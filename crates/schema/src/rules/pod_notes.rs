@@ -1,5 +1,7 @@
 //! Annotations that mean something for a Pod.
 
+use serde_json::{Value, json};
+
 use super::cursor::At;
 use super::path;
 use super::windows::containers;
@@ -8,9 +10,9 @@ use crate::field::key;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";
 
 /// Checks the annotations of a Pod with this spec, or of a template of it.
@@ -35,6 +37,16 @@ pub(super) fn check(notes: &At<'_>, spec: &At<'_>, errors: &mut Vec<FieldError>)
     }
 }
 
+/// The field that says the same as an annotation with an AppArmor profile.
+pub fn app_armor_profile(note: &str) -> Option<Value> {
+    match (note, note.strip_prefix(LOCALHOST)) {
+        ("runtime/default", _) => Some(json!({"type": "RuntimeDefault"})),
+        ("unconfined", _) => Some(json!({"type": "Unconfined"})),
+        (_, Some(profile)) if !profile.is_empty() => Some(json!({"type": "Localhost", "localhostProfile": profile})),
+        _ => None,
+    }
+}
+
 /// A number without signs and zeros ahead that say nothing.
 fn is_cost(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -47,7 +59,7 @@ fn seccomp(profile: &At<'_>, errors: &mut Vec<FieldError>) {
         "runtime/default" | "docker/default" | "unconfined" => {}
         text => match text.strip_prefix(LOCALHOST) {
             Some(file) => {
-                let file = serde_json::Value::from(file);
+                let file = Value::from(file);
                 path::descending(&At { path: profile.path.clone(), value: &file }, errors);
             }
             None => errors.push(profile.wrong_text("must be a valid seccomp profile")),

@@ -2,6 +2,9 @@
 
 use std::{collections::HashSet, net::IpAddr};
 
+use serde_json::Value;
+
+use super::address::{ip, range};
 use super::cursor::{At, immutable, named, one_of, port, port_or_name, required};
 use super::metadata;
 use crate::{FieldError, names};
@@ -41,9 +44,37 @@ pub(super) fn service(service: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<F
             errors.push(FieldError::not_supported(family.path.clone(), family.text(), &["IPv4", "IPv6"]));
         }
     }
+    external_addresses(&spec, old, errors);
     balancer(service, errors);
     if let Some(old) = old.filter(|_| !is_external) {
         keep_address(&spec, &old.member("spec"), errors);
+    }
+}
+
+/// Addresses from outside, and those that may come in. What an update does not change stays as it is.
+fn external_addresses(spec: &At<'_>, old: Option<&At<'_>>, errors: &mut Vec<FieldError>) {
+    let is_new = |one: &At<'_>, list: &str| {
+        let old = old.and_then(|old| old.value.pointer(&format!("/spec/{list}"))?.as_array());
+        !old.is_some_and(|old| old.contains(one.value))
+    };
+    for address in spec.member("externalIPs").items() {
+        let before = errors.len();
+        if is_new(&address, "externalIPs") {
+            ip(&address, errors);
+        }
+        if errors.len() == before {
+            reachable(&address, errors);
+        }
+    }
+    // Errors spell it so.
+    let ranges = spec.member("loadBalancerSourceRanges").renamed("spec.LoadBalancerSourceRanges");
+    if !ranges.is_absent() && spec.member("type").text() != "LoadBalancer" {
+        errors.push(ranges.forbidden("may only be used when `type` is 'LoadBalancer'"));
+    }
+    for one in ranges.items().filter(|one| is_new(one, "loadBalancerSourceRanges")) {
+        // Spaces around them are from a time when they were one text.
+        let trimmed = Value::from(one.text().trim());
+        range(&At { path: one.path.clone(), value: &trimmed }, errors);
     }
 }
 
@@ -216,10 +247,4 @@ fn reachable(at: &At<'_>, errors: &mut Vec<FieldError>) {
         (is_link_local_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned()),
     ];
     errors.extend(rules.iter().filter(|(broken, _)| *broken).map(|(_, detail)| invalid(detail)));
-}
-
-pub(super) fn ip(at: &At<'_>, errors: &mut Vec<FieldError>) {
-    if at.text().parse::<IpAddr>().is_err() {
-        errors.push(at.invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"));
-    }
 }

@@ -132,3 +132,14 @@ fn a_claim_is_bound_once_and_may_grow() {
     let expect = [frozen, r#"volumeMode: Invalid value: "Block": field is immutable"#];
     check_update(CLAIM, Some(claim("2Gi", "v", "Bound")), block, &expect);
 }
+
+#[test]
+fn conditions_of_pods_have_names() {
+    let kind = crate::builtin().by_kind("", "v1", "Pod").unwrap();
+    let pod = json!({"metadata": {"name": "a", "namespace": "b"}, "status": {"conditions": [
+        {"type": "Ready"}, {"type": "example.com/own"}, {"type": "no name"},
+    ]}});
+    let errors = crate::validate_builtin_status(kind, &pod, None);
+    let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(paths, ["status.conditions[2].Type"]);
+}

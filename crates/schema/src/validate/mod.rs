@@ -111,11 +111,9 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 fn unsupported(words: &Keywords, value: &Value, path: Place<'_>) -> Option<FieldError> {
-    if words.r#enum.is_empty() || words.r#enum.iter().any(|allowed| scalar::equal(allowed, value)) {
-        return None;
-    }
-    // A null that is allowed need not be in the list.
-    if value.is_null() && words.nullable {
+    // A null is none of the values, even where it is allowed and even if the list has it: so does Kubernetes decide.
+    let is_listed = || !value.is_null() && words.r#enum.iter().any(|allowed| scalar::equal(allowed, value));
+    if words.r#enum.is_empty() || is_listed() {
         return None;
     }
     let supported: Vec<String> = words

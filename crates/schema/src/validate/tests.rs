@@ -18,6 +18,7 @@ fn schema() -> Schema {
                 "when": {"type": "string", "format": "date-time"},
                 "port": {"x-kubernetes-int-or-string": true},
                 "maybe": {"type": "string", "nullable": true},
+                "choice": {"type": "string", "nullable": true, "enum": ["a", null]},
                 "tags": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
                 "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
                           "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "port": {"type": "integer", "minimum": 1}}}},
@@ -117,6 +118,7 @@ fn bounds_are_checked() {
         json!({"labels": {}}),
         &["spec.labels: Invalid value: 0: spec.labels in body should have at least 1 properties"],
     );
+    check(json!({"choice": null}), &[r#"spec.choice: Unsupported value: null: supported values: "a", "null""#]);
     check(json!({"mode": "c"}), &[r#"spec.mode: Unsupported value: "c": supported values: "a", "b""#]);
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use windlass_runtime::engine::Declared;
 
 use super::Standing;
+use super::capability::{Capability, capability};
 use crate::app::Program;
 use crate::manifests::{self, ManifestOptions};
 use crate::rbac::{Need, Scope, rules};
@@ -85,17 +86,6 @@ pub struct Permissions {
     pub weighty: Vec<String>,
 }
 
-/// How much of the life of an application an operator takes over: computed from what it declares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capability {
-    /// 1 to 5.
-    pub level: u8,
-    /// What the level is called.
-    pub name: String,
-    /// What keeps it from the next level.
-    pub lacks: String,
-}
-
 /// The bundles that a bundle can take over from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,7 +117,7 @@ pub(super) fn describe(
         provides: provided(program),
         requires: required(program),
         permissions: permissions(&manifests::needs(program, options)),
-        capability: capability(),
+        capability: capability(program),
         images: vec![options.image.clone()],
         upgrades: standing.upgrades,
         channels: standing.channels,
@@ -180,11 +170,4 @@ fn permissions(needs: &[Need]) -> Permissions {
     weighty.sort();
     weighty.dedup();
     Permissions { served: of(Scope::Served), cluster: of(Scope::Cluster), own: of(Scope::Own), weighty }
-}
-
-/// An operator makes what is declared, keeps it so and tells of it. Nothing that it declares says yet that it upgrades what
-/// it runs and goes back when that fails, so this is where it ends.
-fn capability() -> Capability {
-    let lacks = "Seamless Upgrades: nothing declares how what it runs is upgraded, and rolled back when that fails";
-    Capability { level: 1, name: "Basic Install".to_owned(), lacks: lacks.to_owned() }
 }

@@ -5,17 +5,20 @@
 //! catalogs and managers of others read, too.
 
 mod archive;
+mod capability;
 pub(crate) mod command;
 mod description;
 mod reader;
 mod registry;
 mod version;
+mod webhooks;
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-pub use description::{Api, Capability, Description, Permissions, Upgrades};
+pub use capability::Capability;
+pub use description::{Api, Description, Permissions, Upgrades};
 pub use reader::BundleError;
 
 pub(crate) use version::is_version;

@@ -1,13 +1,13 @@
 //! The part of a bundle that catalogs and managers of others read: `registry+v1`.
 
 use serde_json::{Value, json};
-use windlass_core::Chain;
 
-use super::Standing;
+use super::capability::capability;
 use super::description::{Api, provided, required};
+use super::{Standing, webhooks};
 use crate::app::Program;
 use crate::manifests::{self, File, Maker, ManifestOptions, OutputError, yaml};
-use crate::rbac::{Part, Scope, rules};
+use crate::rbac::{self, Part, Scope, rules};
 
 const ANNOTATION: &str = "operators.operatorframework.io.bundle.";
 /// The oldest Kubernetes whose API has all that is used: rules in definitions are stable from this one on.
@@ -15,11 +15,12 @@ const KUBERNETES_MIN: &str = "1.29.0";
 
 /// Why an operator cannot be in a bundle of this form, if so.
 pub(super) fn why_not(program: &dyn Program) -> Option<String> {
-    let converts = program.registration(Vec::new()).chains.iter().any(Chain::converts);
-    converts.then(|| {
-        "kinds with several versions are converted by webhooks, for which managers of this form bring certificates of \
-         their own, and the operator makes its own"
-            .to_owned()
+    let conditional = program.registration(Vec::new()).hooks.into_iter().find(|hook| !hook.match_conditions.is_empty());
+    conditional.map(|hook| {
+        format!(
+            "the webhook {} is asked under a condition (`Hook::when`), for which this form has no place",
+            hook.path()
+        )
     })
 }
 
@@ -30,8 +31,12 @@ pub(super) fn files(
     standing: &Standing,
 ) -> Result<Vec<File>, OutputError> {
     let mut files = Vec::new();
-    for (definition, value) in program.crds().iter().zip(Maker::new(program, options).definitions()) {
+    for (definition, mut value) in program.crds().iter().zip(Maker::new(program, options).definitions()) {
         let name = definition.metadata.name.as_deref().unwrap_or_default();
+        // The manager says where the conversion is: see `webhooks`.
+        if let Some(spec) = value["spec"].as_object_mut() {
+            spec.remove("conversion");
+        }
         files.push(File::new(format!("manifests/{name}.crd.yaml"), yaml(&[value])?));
     }
     let version = cluster_service_version(program, options, standing);
@@ -64,7 +69,7 @@ fn cluster_service_version(program: &dyn Program, options: &ManifestOptions, sta
     let name = |version: &String| format!("{}.v{version}", program.name());
     let kinds: Vec<String> = program.crds().into_iter().map(|it| it.spec.names.kind).collect();
     let mut annotations = json!({
-        "capabilities": "Basic Install",
+        "capabilities": capability(program).name,
         "operatorframework.io/suggested-namespace": options.namespace,
     });
     if let Some(range) = &standing.upgrades.skip_range {
@@ -78,11 +83,15 @@ fn cluster_service_version(program: &dyn Program, options: &ManifestOptions, sta
         "minKubeVersion": KUBERNETES_MIN,
         "provider": {"name": program.name()},
         "keywords": kinds,
-        "installModes": install_modes(),
+        "installModes": install_modes(webhooks::converts(program)),
         "install": {"strategy": "deployment", "spec": install(program, options)},
         "customresourcedefinitions": {"owned": owned(program)},
         "relatedImages": [{"name": "operator", "image": options.image}],
     });
+    let definitions = webhooks::definitions(program);
+    if !definitions.is_empty() {
+        spec["webhookdefinitions"] = definitions.into();
+    }
     let required: Vec<Value> = required(program).iter().map(required_definition).collect();
     if !required.is_empty() {
         spec["customresourcedefinitions"]["required"] = required.into();
@@ -101,11 +110,12 @@ fn cluster_service_version(program: &dyn Program, options: &ManifestOptions, sta
     })
 }
 
-/// In all namespaces, or in its own. Roles for others would leave it without a right to its lease in its own.
-fn install_modes() -> Value {
+/// In all namespaces, or in its own. Roles for others would leave it without a right to its lease in its own; and a kind is
+/// converted for all namespaces or for none.
+fn install_modes(converts: bool) -> Value {
     let mode = |name: &str, supported: bool| json!({"type": name, "supported": supported});
     json!([
-        mode("OwnNamespace", true),
+        mode("OwnNamespace", !converts),
         mode("SingleNamespace", false),
         mode("MultiNamespace", false),
         mode("AllNamespaces", true),
@@ -117,24 +127,18 @@ fn install(program: &dyn Program, options: &ManifestOptions) -> Value {
     let options = ManifestOptions { watch_namespaces: Vec::new(), ..options.clone() };
     let mut deployment = manifests::value(&Maker::new(program, &options).deployment());
     let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
-    // Webhooks of this form get certificates from the manager; the operator would make its own, so they are left out.
     if let Some(args) = container["args"].as_array_mut() {
-        args.retain(|arg| arg != "--webhooks=cluster");
-    }
-    if let Some(ports) = container["ports"].as_array_mut() {
-        ports.retain(|port| port["name"] != "webhooks");
+        webhooks::take_certificates(args);
     }
     container["env"] = json!([{
         "name": "WATCH_NAMESPACE",
         "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}},
     }]);
-    let needs = manifests::needs(program, &options);
-    let of = |is_cluster: bool| {
-        let is_it = move |need: &&crate::rbac::Need| {
-            need.part != Part::Webhooks && (need.scope == Scope::Cluster) == is_cluster
-        };
-        rules(needs.iter().filter(is_it))
-    };
+    // Certificates, and the trust in them, are the manager's.
+    let mut needs = manifests::needs(program, &options);
+    needs.retain(|need| need.part != Part::Webhooks);
+    needs.extend(rbac::moves(&program.registration(Vec::new())));
+    let of = |is_cluster: bool| rules(needs.iter().filter(|need| (need.scope == Scope::Cluster) == is_cluster));
     let account = program.name();
     let granted = |is_cluster: bool| match of(is_cluster) {
         rules if rules.is_empty() => json!([]),

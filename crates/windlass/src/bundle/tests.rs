@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::manifests::tests::app;
+use crate::manifests::tests::{Jar, JarSpec, app};
+use crate::prelude::{Hook, Request, Versions};
 
 fn bundle() -> Bundle {
     let app = app();
@@ -82,9 +83,88 @@ fn managers_of_others_find_what_they_look_for() {
     assert_eq!(install["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["args"][1], "--leader-elect");
     assert_eq!(install["clusterPermissions"][0]["rules"][0]["resources"][0], "nodes");
     assert_eq!(install["permissions"][0]["serviceAccountName"], "jar-operator");
+    let container = &install["deployments"][0]["spec"]["template"]["spec"]["containers"][0];
+    let certificates = "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs";
+    assert!(container["args"].as_array().unwrap().contains(&certificates.into()), "{container}");
+    assert_eq!(container["ports"][2]["containerPort"], 9443);
+    let webhook = &spec["webhookdefinitions"][0];
+    assert_eq!(webhook["type"], "ValidatingAdmissionWebhook");
+    assert_eq!(webhook["generateName"], "validate.jars.kitchen.example.com");
+    assert_eq!(webhook["deploymentName"], install["deployments"][0]["name"]);
+    assert_eq!(webhook["targetPort"], container["ports"][2]["containerPort"]);
+    assert_eq!(webhook["rules"][0]["resources"][0], "jars");
+    let paths: Vec<String> = app().registration(Vec::new()).hooks.iter().map(|hook| hook.path()).collect();
+    assert_eq!(paths, [webhook["webhookPath"].as_str().unwrap()]);
+    let granted = text("manifests/jar-operator.clusterserviceversion.yaml");
+    assert!(!granted.contains("webhook-keys"), "the keys are the manager's");
     assert!(bundle.files.contains_key("manifests/jars.kitchen.example.com.crd.yaml"));
     let is_flat = |path: &String| path.matches('/').count() == 1;
     assert!(bundle.files.keys().all(is_flat), "{:?}", bundle.files.keys());
+}
+
+mod v1beta1 {
+    use crate::prelude::{Deserialize, Resource, Schema, Serialize};
+
+    /// A jar as it was.
+    #[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
+    #[resource(group = "kitchen.example.com", version = "v1beta1", kind = "Jar")]
+    pub(crate) struct JarSpec {
+        pub(crate) size: u32,
+    }
+}
+
+fn converting() -> Versions<Jar> {
+    fn up(old: v1beta1::Jar) -> Jar {
+        Jar { metadata: old.metadata, spec: JarSpec { size: old.spec.size }, status: old.status }
+    }
+    fn down(new: Jar) -> v1beta1::Jar {
+        v1beta1::Jar { metadata: new.metadata, spec: v1beta1::JarSpec { size: new.spec.size }, status: new.status }
+    }
+    Versions::of::<v1beta1::Jar>().then(up, down)
+}
+
+#[test]
+fn a_conversion_is_the_managers_to_announce_and_for_all_namespaces() {
+    let app = app().versions(&converting());
+    let standing = Standing { version: "1.2.3".into(), channels: vec!["stable".into()], ..Standing::default() };
+    let bundle = Bundle::of(&app, &ManifestOptions::of(&app), standing).unwrap();
+    assert_eq!(bundle.description.not_registry, None);
+    let read = |path: &str| -> serde_json::Value {
+        serde_saphyr::from_str(std::str::from_utf8(&bundle.files[path]).unwrap()).unwrap()
+    };
+    let spec = &read("manifests/jar-operator.clusterserviceversion.yaml")["spec"];
+    let conversion = &spec["webhookdefinitions"][1];
+    assert_eq!(conversion["type"], "ConversionWebhook");
+    assert_eq!(conversion["conversionCRDs"][0], "jars.kitchen.example.com");
+    assert_eq!(conversion["webhookPath"], "/convert");
+    assert_eq!(spec["installModes"][0], serde_json::json!({"type": "OwnNamespace", "supported": false}));
+    let definition = read("manifests/jars.kitchen.example.com.crd.yaml");
+    assert_eq!(definition["spec"]["versions"].as_array().unwrap().len(), 2);
+    assert!(definition["spec"]["conversion"].is_null(), "{definition}");
+    let granted = serde_json::to_string(&spec["install"]["spec"]["clusterPermissions"]).unwrap();
+    assert!(granted.contains("customresourcedefinitions/status"), "{granted}");
+}
+
+#[test]
+fn what_this_form_has_no_place_for_is_said() {
+    let hook = Hook::default(|_: &mut Jar, _: &Request<Jar>| {}).when("large", "object.spec.size > 3");
+    let app = app().webhook(hook);
+    let bundle = Bundle::of(&app, &ManifestOptions::of(&app), Standing::default()).unwrap();
+    let why = bundle.description.not_registry.unwrap();
+    assert!(why.contains("is asked under a condition"), "{why}");
+    assert!(bundle.files.keys().all(|path| path.starts_with("windlass/")), "{:?}", bundle.files.keys());
+}
+
+#[test]
+fn what_an_operator_does_follows_from_what_it_declares() {
+    let does = bundle().description.capability.does;
+    let expected = [
+        "makes, repairs and removes ConfigMap",
+        "is scaled by the scale of its resources",
+        "refuses resources that cannot be served",
+        "tells of itself by conditions, events, metrics, a dashboard and alerts",
+    ];
+    assert_eq!(does, expected);
 }
 
 fn refused(path: &Path) -> String {

@@ -166,7 +166,8 @@ impl Overlay {
             Some(_) => self.live(call, &parts.uri).await?,
             None => None,
         };
-        let is_rehearsal = is_dry_run(&parts.uri);
+        let is_rehearsal = is_dry_run(call, &parts.uri, &body);
+        let body = if is_rehearsal { body } else { with_dry_run_inside(call, body)? };
         let mut request = Request::from_parts(parts, Body::from(body));
         if !is_rehearsal {
             *request.uri_mut() = with_dry_run(request.uri())?;
@@ -209,7 +210,7 @@ impl Overlay {
             Ok(now) => now,
             Err(refusal) => return Ok(refusal.response()),
         };
-        if is_dry_run(&local.parts.uri) {
+        if is_dry_run(local.call, &local.parts.uri, local.body) {
             let gone = || answer::deleted(&place.name, None);
             return Ok(now.map_or_else(gone, |now| answer::object(StatusCode::OK, &now)));
         }
@@ -289,8 +290,26 @@ fn beyond(call: &Call) -> Response<Body> {
     Refusal::beyond(format!("a plan cannot foresee what comes of {}", title(call))).response()
 }
 
-fn is_dry_run(uri: &Uri) -> bool {
-    uri.query().is_some_and(|query| query.contains("dryRun="))
+/// Whether a call is a dry run by itself. Options of a deletion are in its body, and a body silences the query.
+fn is_dry_run(call: &Call, uri: &Uri, body: &[u8]) -> bool {
+    match deletion_options(call, body) {
+        Some(options) => options["dryRun"].as_array().is_some_and(|values| !values.is_empty()),
+        None => uri.query().is_some_and(|query| query.contains("dryRun=")),
+    }
+}
+
+/// The body of a call that must not come true: a deletion with a body is one whatever its query says.
+fn with_dry_run_inside(call: &Call, body: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+    let Some(mut options) = deletion_options(call, &body) else { return Ok(body) };
+    options["dryRun"] = json!(["All"]);
+    Ok(serde_json::to_vec(&options)?)
+}
+
+/// What the body of a deletion says; nothing for other calls, and without a body.
+fn deletion_options(call: &Call, body: &[u8]) -> Option<Value> {
+    let is_deletion = matches!(call.verb, "delete" | "deletecollection") && !body.is_empty();
+    // What is no JSON the cluster refuses; it must not be taken for an empty body.
+    is_deletion.then(|| serde_json::from_slice(body).ok().filter(Value::is_object).unwrap_or_else(|| json!({})))
 }
 
 fn with_dry_run(uri: &Uri) -> Result<Uri, BoxError> {

@@ -24,4 +24,4 @@ pub use recording::{Recording, RecordingError};
 pub use windlass_runtime::tap::{Place, Right, Rights, Uses};
 
 pub(crate) use grants::covers;
-pub(crate) use need::{Basis, HOLDS, MOVES, REPORTS, asked, declared, lead, rules, visit, webhooks};
+pub(crate) use need::{Basis, HOLDS, MOVES, REPORTS, asked, declared, lead, moves, rules, visit, webhooks};

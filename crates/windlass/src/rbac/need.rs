@@ -158,14 +158,31 @@ pub(crate) fn webhooks(registration: &Registration) -> Vec<Need> {
     for resource in configurations(registration) {
         trust(ADMISSION, resource, &["get", "patch"], (&own.0, own.1));
     }
-    let converted = registration.chains.iter().filter(|chain| chain.converts());
-    let names: Vec<String> = converted.map(|chain| chain.definition().name_any()).collect();
+    let names = converted(registration);
     if !names.is_empty() {
-        trust(EXTENSIONS, "customresourcedefinitions", &["get", "patch"], (&names, own.1));
-        let stored = "an old storage version is struck off";
-        trust(EXTENSIONS, "customresourcedefinitions/status", &["patch"], (&names, stored));
+        trust(EXTENSIONS, "customresourcedefinitions", &["patch"], (&names, own.1));
     }
+    needs.extend(moves(registration));
     needs
+}
+
+/// What the move to a new storage version takes, in the operator's own definitions alone.
+pub(crate) fn moves(registration: &Registration) -> Vec<Need> {
+    let names = converted(registration);
+    let on = |resource: &str, verb: &str, why: &str| {
+        Need::new(Right::new(EXTENSIONS, resource, verb), Scope::Cluster, why).of(Part::Webhooks, &names)
+    };
+    let needs = [
+        on("customresourcedefinitions", "get", "it is known what is stored as an old version"),
+        on("customresourcedefinitions/status", "patch", "an old storage version is struck off"),
+    ];
+    if names.is_empty() { Vec::new() } else { needs.into() }
+}
+
+/// The names of the definitions of kinds with several versions.
+fn converted(registration: &Registration) -> Vec<String> {
+    let converted = registration.chains.iter().filter(|chain| chain.converts());
+    converted.map(|chain| chain.definition().name_any()).collect()
 }
 
 /// What webhooks take beyond that of a cluster that the operator runs outside of: its own configurations come and go with it,

@@ -4,7 +4,7 @@
 
 use tokio_util::sync::CancellationToken;
 use windlass::Program;
-use windlass::runtime::webhook::{Serving, Webhooks};
+use windlass::runtime::webhook::{Serving, Way, Webhooks};
 use windlass::runtime::{Clock, Health, Manager, ManagerConfig};
 use windlass_testkit::TestCluster;
 
@@ -69,8 +69,7 @@ pub(crate) async fn serve(
     let webhooks = Webhooks {
         registration: program.registration(Vec::new()),
         address: "127.0.0.1:0".parse().unwrap(),
-        service: None,
-        namespace: "default".into(),
+        way: Way::Address { namespace: "default".into() },
     };
     let check = health.check("webhooks", "are not served yet");
     let manager = Manager::new(cluster.client(), ManagerConfig { clock, ..ManagerConfig::new(program.name()) });

@@ -34,11 +34,7 @@ mod tests {
     /// `cat` that runs: it gave back a line. A process has no command line yet while the kernel
     /// still loads its program, which is when `spawn` returns.
     fn running(program: &Path) -> Child {
-        let mut cat = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("cat starts");
+        let mut cat = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
         cat.stdin.as_mut().expect("an input").write_all(b"\n").expect("cat reads");
         cat.stdout.as_mut().expect("an output").read_exact(&mut [0]).expect("cat answers");
         cat

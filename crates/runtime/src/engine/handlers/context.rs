@@ -118,15 +118,26 @@ impl<R: CustomResource> HandlerContext<R> {
     /// differs. Its kind must be declared (`owns`). Unlike what an `Operator` wants, it is not kept so afterwards.
     ///
     /// # Errors
-    /// When the API refuses it, and when the object is somebody else's.
+    /// When the API refuses it, when the object is somebody else's, and for a daemon while the resource is in a hot loop.
     pub async fn apply<K: Resource<DynamicType = ()> + Serialize>(&self, object: K) -> Result<(), Failure> {
         let Surroundings { nursery, owner, handle, .. } = &self.0.surroundings;
         let child = Child::new(&object).map_err(Failure::permanent)?;
+        self.cool_down()?;
         let (_, event) = keep(&handle.client, nursery, owner, child, |_| Before::Other).await.map_err(failed)?;
         if let Some(event) = event {
             self.event(event);
         }
         Ok(())
+    }
+
+    /// Other handlers do not run while the resource is in a loop; a daemon does, and may be what is fighting.
+    fn cool_down(&self) -> Result<(), Failure> {
+        let Surroundings { handle, resource, .. } = &self.0.surroundings;
+        let loops = handle.loops.as_ref().filter(|_| self.0.cause == Cause::Daemon);
+        match loops.and_then(|loops| loops.hot(resource.meta().uid.as_deref()?)) {
+            Some(hot) => Err(Failure::retry_after(hot.until.saturating_sub(self.clock().elapsed()), hot.message)),
+            None => Ok(()),
+        }
     }
 
     /// Deletes the object of kind `K` with this name, if the resource owns it; its kind must be declared (`owns`).

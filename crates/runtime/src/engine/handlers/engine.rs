@@ -20,6 +20,7 @@ use super::seen::{Part, Seen, hash};
 use super::session::{Session, Sessions};
 use crate::controller::panic_text;
 use crate::engine::deletion::set_finalizers;
+use crate::engine::heat;
 use crate::engine::kinds::Nursery;
 use crate::engine::note::note;
 use crate::engine::owner_of;
@@ -82,6 +83,9 @@ impl<R: CustomResource> Reconcile for HandlerEngine<R> {
             let status = report::status(&*resource, &Pass::Paused, cx.clock().now());
             report::write(&*resource, status, cx).await?;
             return Ok(Action::Await);
+        }
+        if !is_deleting && let Some(action) = heat::cool_down(&*resource, cx).await? {
+            return Ok(action);
         }
         if let Some(value) = switches.restarted_at.as_deref().filter(|_| switches.restart && !is_deleting) {
             let uid = resource.meta().uid.as_deref().unwrap_or_default();
