@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use gallery::{Bug, ENTRIES, Entry, Family, Play};
 use windlass_testkit::explore::Report;
 
+/// How many plans of each fixed reconciler are tried, unless `WINDLASS_PLANS` says otherwise.
+const FIXED_PLANS: usize = 120;
+
 /// What was seen of the bugs and of the fixed reconcilers.
 #[derive(Default)]
 struct Totals {
@@ -79,7 +82,7 @@ fn found_by(report: &Report) -> String {
 }
 
 fn twin(family: Family, play: Play, totals: &mut Totals) {
-    let report = gallery::run(&gallery::exploration(family, &Bug::None), play);
+    let report = gallery::run(&gallery::exploration(family, &Bug::None).plans(FIXED_PLANS), play);
     totals.fixed_plans += report.plans();
     totals.busy += report.busy;
     let per_plan = report.busy.as_secs_f64() * 1000.0 / report.plans() as f64;

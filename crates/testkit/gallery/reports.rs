@@ -63,13 +63,16 @@ impl Reports {
 
     async fn tell(&self, widget: &Widget, cx: &Cx) -> Result<(), Error> {
         if widget.spec.size > SIZE_MAX {
-            return report(cx, widget, json!({"phase": "Blocked", "note": "", "ready": false})).await;
+            let status = json!({"phase": "Blocked", "note": "", "members": widget.spec.size, "ready": false});
+            return report(cx, widget, status).await;
         }
         match self.bug {
             Bug::NoteStays => report(cx, widget, json!({"phase": "Ready", "ready": true})).await,
             Bug::WholeObjectPut if !own(widget).ready || own(widget).members != widget.spec.size => {
                 let mut whole: Widget = widget.clone();
-                whole.metadata.resource_version = None;
+                // The newest version, with the contents of an older one.
+                let newest: Widget = api(cx).get(&widget.name_any()).await?;
+                whole.metadata.resource_version = newest.metadata.resource_version;
                 whole.metadata.managed_fields = None;
                 whole.metadata.annotations.get_or_insert_default().insert("gallery/served".into(), "yes".into());
                 api::<Widget>(cx).replace(&widget.name_any(), &PostParams::default(), &whole).await?;

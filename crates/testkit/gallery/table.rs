@@ -154,7 +154,7 @@ pub(crate) const ENTRIES: [Entry; 47] = [
     entry(Bug::FinalizerAfter, (Family::Outside, Play::Again), "user", "holds the resource after the work that needs it", github!("outscale/cluster-api-provider-outscale/issues/917")),
     entry(Bug::FinalizerBefore, OUTSIDE, "crash-after", "lets go of the resource before the cleanup", github!("open-cluster-management-io/work/pull/16")),
     entry(Bug::GoneIsFatal, OUTSIDE, "lost", "a cleanup that was done cannot be repeated", github!("coralogix/coralogix-operator/issues/239")),
-    entry(Bug::HandleInMemory, OUTSIDE, "restart", "forgets in a restart what is to be cleaned up", github!("sky-uk/cassandra-operator/issues/7")),
+    entry(Bug::HandleInMemory, OUTSIDE, "crash-before", "forgets in a restart what is to be cleaned up", github!("sky-uk/cassandra-operator/issues/7")),
     entry(Bug::DismissesByName, (Family::Outside, Play::Again), "stale", "an old deletion ends what a new resource has", github!("instaclustr/cassandra-operator/issues/402")),
     entry(Bug::DeletionFallsThrough, OUTSIDE, "", "goes on with its work during the deletion", github!("pravega/zookeeper-operator/issues/312")),
     entry(Bug::ReadyFirst, LICENCE, "", "says that it is ready before it is", github!("opendatahub-io/opendatahub-operator/issues/778")),

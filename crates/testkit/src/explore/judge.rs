@@ -275,8 +275,14 @@ fn check_change(rules: &Rules, change: &Change<'_>, session: &Session) {
         }
     }
     let Some(new) = change.new.as_ref().filter(|_| change.key.starts_with("/core/events/")) else { return };
-    if matches!(new["reason"].as_str(), Some("ReconcilePanicked" | "ReconcileTimedOut")) {
-        session.violate(format!("a reconcile did not come back: {}", new["message"].as_str().unwrap_or_default()));
+    let message = new["message"].as_str().unwrap_or_default();
+    match new["reason"].as_str() {
+        Some("ReconcilePanicked" | "ReconcileTimedOut") => {
+            session.violate(format!("a reconcile did not come back: {message}"));
+        }
+        // The runtime has noticed it, and slows it down.
+        Some("HotLoop") => session.violate(format!("hot loop: {message}")),
+        _ => {}
     }
 }
 

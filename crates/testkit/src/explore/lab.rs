@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_secs(30);
 /// How long it has after a run.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long nothing may happen at the end of a run.
-const STAYS: Duration = Duration::from_secs(30);
+const STAYS: Duration = Duration::from_secs(60);
 /// When all runs begin, as far as anybody in them knows.
 const START: &str = "2030-01-01T00:00:00Z";
 /// How many orders wait for whoever runs the operator.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use windlass::runtime::tap::Call;
@@ -212,9 +213,10 @@ impl Session {
 
     /// Lets the user act now, and waits until that has happened.
     pub(super) async fn let_user_act(&self) {
+        // What the user did before does not count.
+        let _ = self.acted.notified().now_or_never();
         self.hurry.notify_one();
-        let acted = self.acted.notified();
-        let _ = tokio::time::timeout(USER_WAIT, acted).await;
+        let _ = tokio::time::timeout(USER_WAIT, self.acted.notified()).await;
     }
 
     pub(super) fn violate(&self, what: String) {
