@@ -28,11 +28,13 @@ fn the_cause_comes_first_and_the_operator_tells_its_part() {
     let file = cluster.state().with_extension("yaml");
     std::fs::write(&file, BROKEN).expect("the folder of a test can be written to");
     success(cluster.windlass().args(["apply", "-f"]).arg(&file));
-    let said =
-        until_said(&cluster, &["cannot be had", "memcached-operator (", "decided  to wait (InProgress)", "because  "]);
+    // Objects and the operator's journal are read one after the other: what is awaited is all of it together.
+    let not_ready = "Memcached broken in default is not ready: 0 of 2 Pods are ready";
+    let cause = "(and 1 other): the image nowhere.invalid/memcached:0 of container memcached cannot be had";
+    let of_operator = ["memcached-operator (", "decided  to wait (InProgress)", "because  "];
+    let said = until_said(&cluster, &[&[not_ready, cause], &of_operator[..]].concat());
     let first = said.lines().skip_while(|line| *line != "Why").nth(1).unwrap_or_default();
-    assert!(first.contains("(and 1 other): the image nowhere.invalid/memcached:0 of container memcached"), "{said}");
-    assert!(said.starts_with("Memcached broken in default is not ready: 0 of 2 Pods are ready"), "{said}");
+    assert!(first.contains(cause) && said.starts_with(not_ready), "{said}");
 
     // The same of a part, and for programs: the Deployment's operator is that of its owner.
     let json = success(cluster.windlass().args(["why", "deployment", "broken", "-o", "json"]));
@@ -41,13 +43,12 @@ fn the_cause_comes_first_and_the_operator_tells_its_part() {
     assert_eq!(value["operator"]["history"]["history"]["object"]["kind"], "Memcached");
 
     cluster.kubectl(&["annotate", "memcached", "broken", "windlass.dev/paused=true"]);
-    let said = until_said(&cluster, &["decided  nothing: it is paused"]);
-    assert!(said.contains("what to do: kubectl annotate memcached broken windlass.dev/paused-"), "{said}");
+    let advice = "what to do: kubectl annotate memcached broken windlass.dev/paused-";
+    until_said(&cluster, &["decided  nothing: it is paused", advice]);
 
     // Without an operator the rest is still told.
     cluster.kubectl(&["-n", "windlass-system", "scale", "deployment", "memcached-operator", "--replicas=0"]);
-    let said = until_said(&cluster, &["no Pod of an operator is there"]);
-    assert!(said.contains("cannot be had"), "{said}");
+    until_said(&cluster, &["no Pod of an operator is there", "cannot be had"]);
 }
 
 /// Runs the command of a page until it prints what the page says.
