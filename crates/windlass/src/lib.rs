@@ -74,6 +74,8 @@ mod book {
     mod handlers {}
     #[doc = include_str!("../../../docs/observability.md")]
     mod observability {}
+    #[doc = include_str!("../../../docs/operators.md")]
+    mod operators {}
     #[doc = include_str!("../../../docs/packaging.md")]
     mod packaging {}
     #[doc = include_str!("../../../docs/parts.md")]
@@ -82,6 +84,8 @@ mod book {
     mod resources {}
     #[doc = include_str!("../../../docs/runtime.md")]
     mod runtime {}
+    #[doc = include_str!("../../../docs/testing.md")]
+    mod testing {}
     #[doc = include_str!("../../../docs/versions.md")]
     mod versions {}
     #[doc = include_str!("../../../docs/webhooks.md")]
