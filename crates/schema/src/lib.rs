@@ -37,7 +37,7 @@ pub use definition::{definition, definitions, references};
 pub use field::{ErrorKind, FieldError};
 pub use kind::{Column, Kind, Subresource};
 pub use rules::{
-    app_armor_profile, builtin_status_warnings, builtin_warnings, validate_builtin, validate_builtin_status,
+    APP_ARMOR, app_armor_profile, builtin_status_warnings, builtin_warnings, validate_builtin, validate_builtin_status,
     validate_metadata, validate_pod_joining, validate_pod_resize, validate_webhook_client,
 };
 pub use schema::Schema;

@@ -94,7 +94,9 @@ pub(crate) fn complete_again(scope: &Scope, object: &mut Value) -> Result<(), Ap
 
 /// Takes out owners that are named again in the very same way, and tells the client, also `when` they were found.
 fn name_owners_once(scope: &Scope, object: &mut Value, when: &str) {
-    let Some(owners) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) else { return };
+    let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+    // Nearly all objects have one owner or none.
+    let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return };
     let mut doubles = Vec::new();
     let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
     for owner in owners.drain(..) {

@@ -1,12 +1,10 @@
 //! Pods: their state at birth, and how long they may take to end.
 
 use serde_json::{Value, json};
-use windlass_schema::{app_armor_profile, pod_resources::service_class};
+use windlass_schema::{APP_ARMOR, app_armor_profile, pod_resources::service_class};
 
 const GRACE_SECONDS_DEFAULT: i64 = 30;
 const CONTAINER_LISTS: [&str; 3] = ["containers", "ephemeralContainers", "initContainers"];
-
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 pub(super) fn prepare_create(object: &mut Value) -> Vec<String> {
     object["status"] = json!({ "phase": "Pending", "qosClass": service_class(object) });

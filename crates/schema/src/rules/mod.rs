@@ -53,7 +53,7 @@ use cursor::At;
 
 pub use metadata::validate_metadata;
 pub use pod_join::validate_pod_joining;
-pub use pod_notes::app_armor_profile;
+pub use pod_notes::{APP_ARMOR, app_armor_profile};
 pub use pod_resize::validate_pod_resize;
 pub use warnings::{builtin_status_warnings, builtin_warnings};
 

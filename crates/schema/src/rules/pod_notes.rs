@@ -12,7 +12,8 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+/// What the annotation with the AppArmor profile of a container begins with; the rest is its name.
+pub const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";
 
 /// Checks the annotations of a Pod with this spec, or of a template of it.

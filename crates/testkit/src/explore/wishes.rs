@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use windlass_merge::merge_patch;
 
 /// The user's objects, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +20,7 @@ impl Wishes {
 
     pub(super) fn change(&mut self, key: &str, patch: &Value) {
         if let Some((_, object)) = self.wanted.iter_mut().find(|(wanted, _)| wanted == key) {
-            merge(object, patch);
+            merge_patch(object, patch);
         }
     }
 
@@ -34,25 +35,6 @@ impl Wishes {
 
     pub(super) fn deleted(&self) -> &BTreeSet<String> {
         &self.deleted
-    }
-}
-
-/// As a JSON merge patch does.
-fn merge(object: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        *object = patch.clone();
-        return;
-    };
-    if !object.is_object() {
-        *object = Value::Object(serde_json::Map::new());
-    }
-    let Value::Object(members) = object else { return };
-    for (name, change) in changes {
-        if change.is_null() {
-            members.remove(name);
-        } else {
-            merge(members.entry(name.clone()).or_insert(Value::Null), change);
-        }
     }
 }
 

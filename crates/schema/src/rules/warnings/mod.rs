@@ -103,12 +103,11 @@ impl Warnings {
 
 /// Amounts of bytes are whole.
 fn whole_bytes(amounts: &At<'_>, resources: &[&str], warnings: &mut Warnings) {
-    for (name, amount) in amounts.entries().filter(|(name, _)| resources.contains(name)) {
+    for (_, amount) in amounts.entries().filter(|(name, _)| resources.contains(name)) {
         let nanos = Quantity::parse(amount.text()).map_or(0, Quantity::nanos);
         if nanos % 1_000_000_000 != 0 {
-            let path = crate::field::key(&amounts.path, name);
             let shown = crate::field::quote(amount.text());
-            warnings.add(format!("{path}: fractional byte value {shown} is invalid, must be an integer"));
+            warnings.about(&amount, format!("fractional byte value {shown} is invalid, must be an integer"));
         }
     }
 }
