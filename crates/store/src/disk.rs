@@ -9,8 +9,6 @@ use crate::{
     stage::Staged,
 };
 
-/// A log that is shorter is not worth writing anew.
-const COMPACT_BYTES_MIN: u64 = 16 << 20;
 /// How many times as long as its entries a log may become.
 const GROWTH_MAX: u64 = 2;
 /// A larger buffer than this is not kept for the next batch.
@@ -100,7 +98,7 @@ impl Disk {
     }
 
     fn allowance(&self) -> u64 {
-        COMPACT_BYTES_MIN.max(self.live_bytes * GROWTH_MAX)
+        self.place.worth_bytes().max(self.live_bytes * GROWTH_MAX)
     }
 
     /// Begins to write the log anew when it is time, and puts the new one in its place once it is done.

@@ -10,11 +10,16 @@ use std::{
     },
 };
 
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
 use crate::{
     CommitError, OpenError, Revision, Snapshot, Store, Write,
     log::{Medium, Place},
 };
 
+/// How long a log is that a small disk writes anew.
+const SMALL_BYTES: u64 = 4 << 10;
 /// What a disk writes as a whole.
 pub(crate) const SECTOR: usize = 512;
 
@@ -35,9 +40,26 @@ pub(crate) struct TestDisk {
     settle_fails: Arc<AtomicBool>,
     /// Whether what is beside the log stays there.
     install_fails: Arc<AtomicBool>,
+    /// The log that was replaced and comes back if the power fails before that is settled.
+    replaced: Arc<Mutex<Option<Content>>>,
+    /// How many steps the disk still takes; none if it takes all.
+    steps: Arc<Mutex<Option<i64>>>,
+    /// What it says without doing so.
+    lie: Option<Lie>,
+    /// Whether short logs are written anew, too.
+    is_small: bool,
 }
 
 type Content = Arc<Mutex<Bytes>>;
+
+/// What a disk may say that is not true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// That it has synced.
+    Synced,
+    /// That a log is in its place for good.
+    Settled,
+}
 
 #[derive(Debug)]
 struct Handle {
@@ -58,6 +80,7 @@ impl Medium for Handle {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.step()?;
         let mut bytes = self.content.lock().unwrap();
         let (start, end) = (offset as usize, offset as usize + data.len());
         if end > bytes.now.len() {
@@ -70,6 +93,10 @@ impl Medium for Handle {
 
     fn sync(&self) -> io::Result<()> {
         refuse_if(&self.disk.sync_fails)?;
+        self.disk.step()?;
+        if self.disk.lie == Some(Lie::Synced) {
+            return Ok(());
+        }
         let mut bytes = self.content.lock().unwrap();
         let Bytes { now, synced } = &mut *bytes;
         now.clone_into(synced);
@@ -99,13 +126,26 @@ impl Place for TestDisk {
 
     fn install(&self) -> io::Result<()> {
         refuse_if(&self.install_fails)?;
+        self.step()?;
         let content = self.beside.lock().unwrap().take();
-        *self.log.lock().unwrap() = Some(content.ok_or(io::ErrorKind::NotFound)?);
+        let before = self.log.lock().unwrap().replace(content.ok_or(io::ErrorKind::NotFound)?);
+        // The first that is not settled is the one that is certain to be there.
+        let mut replaced = self.replaced.lock().unwrap();
+        *replaced = replaced.take().or(before);
         Ok(())
     }
 
     fn settle(&self) -> io::Result<()> {
-        refuse_if(&self.settle_fails)
+        refuse_if(&self.settle_fails)?;
+        self.step()?;
+        if self.lie != Some(Lie::Settled) {
+            *self.replaced.lock().unwrap() = None;
+        }
+        Ok(())
+    }
+
+    fn worth_bytes(&self) -> u64 {
+        if self.is_small { SMALL_BYTES } else { 16 << 20 }
     }
 
     fn discard(&self) {
@@ -120,6 +160,58 @@ impl TestDisk {
         let content = Bytes { synced: bytes.clone(), now: bytes };
         *disk.log.lock().unwrap() = Some(Arc::new(Mutex::new(content)));
         disk
+    }
+
+    /// A disk whose log is written anew after a few commits.
+    pub(crate) fn small() -> Self {
+        Self { is_small: true, ..Self::default() }
+    }
+
+    /// One that says what is not true.
+    pub(crate) fn lying(lie: Lie) -> Self {
+        Self { lie: Some(lie), ..Self::small() }
+    }
+
+    /// Cuts the power after so many writes, syncs, installs and settlements.
+    pub(crate) fn cut_power_after(&self, steps: i64) {
+        *self.steps.lock().unwrap() = Some(steps);
+    }
+
+    /// Whether the power has failed.
+    pub(crate) fn has_no_power(&self) -> bool {
+        self.steps.lock().unwrap().is_some_and(|left| left <= 0)
+    }
+
+    fn step(&self) -> io::Result<()> {
+        match &mut *self.steps.lock().unwrap() {
+            None => Ok(()),
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                Ok(())
+            }
+            Some(_) => Err(io::Error::other("there is no power")),
+        }
+    }
+
+    /// What is there after a loss of power: of what was not synced, and of a log that was not settled, as `survivors` says.
+    pub(crate) fn after_crash(&self, survivors: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(survivors);
+        let replaced = self.replaced.lock().unwrap().clone().filter(|_| random.random_bool(0.5));
+        let found = replaced.or_else(|| self.log.lock().unwrap().clone());
+        let left = found.map(|content| {
+            let bytes = content.lock().unwrap();
+            let chance = [0.0, 0.5, 1.0][random.random_range(0..3)];
+            let mut left = bytes.synced.clone();
+            left.resize(bytes.now.len(), 0);
+            for (index, sector) in bytes.now.chunks(SECTOR).enumerate() {
+                let old = &mut left[index * SECTOR..][..sector.len()];
+                if old != sector && random.random_bool(chance) {
+                    old.copy_from_slice(sector);
+                }
+            }
+            Arc::new(Mutex::new(Bytes { synced: left.clone(), now: left }))
+        });
+        Self { log: Arc::new(Mutex::new(left)), lie: self.lie, is_small: self.is_small, ..Self::default() }
     }
 
     pub(crate) fn store(&self) -> Result<Store, OpenError> {

@@ -12,6 +12,8 @@ mod error;
 mod fault;
 mod history;
 mod log;
+#[cfg(test)]
+mod model;
 mod snapshot;
 mod stage;
 mod store;

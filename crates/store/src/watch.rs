@@ -99,6 +99,12 @@ impl Watch {
         (self.backlog.is_empty() && self.queue.is_empty()).then(|| state.current.revision())
     }
 
+    /// The revision of the store, whatever of it was taken.
+    #[cfg(test)]
+    pub(crate) fn store_revision(&self) -> Option<Revision> {
+        Some(self.state.lock().unwrap_or_else(PoisonError::into_inner).current.revision())
+    }
+
     fn ending(&self) -> WatchError {
         if self.lagged.load(Ordering::Acquire) { WatchError::Lagged } else { WatchError::Closed }
     }

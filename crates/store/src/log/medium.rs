@@ -4,6 +4,9 @@ use std::{fmt::Debug, io, path::Path};
 
 use crate::OpenError;
 
+/// A log that is shorter is not worth writing anew.
+const WORTH_BYTES: u64 = 16 << 20;
+
 /// Bytes that are written anywhere and kept once they are synced.
 pub(crate) trait Medium: Debug + Send {
     /// How many there are.
@@ -30,4 +33,8 @@ pub(crate) trait Place: Send + Sync {
     fn settle(&self) -> io::Result<()>;
     /// Removes the medium beside the log.
     fn discard(&self);
+    /// How long a log must be to be worth writing anew.
+    fn worth_bytes(&self) -> u64 {
+        WORTH_BYTES
+    }
 }
