@@ -43,6 +43,8 @@ struct Movable {
     running_since: Option<Instant>,
     /// How far it was moved.
     moved: watch::Sender<Duration>,
+    /// How far its hands were put back.
+    back: Mutex<Duration>,
     /// What its choices follow from, if that was said.
     chance: Mutex<Option<StdRng>>,
 }
@@ -70,8 +72,8 @@ impl Clock {
     }
 
     fn movable(start: Timestamp, running_since: Option<Instant>) -> Self {
-        let (moved, chance) = (watch::Sender::new(Duration::ZERO), Mutex::default());
-        Self(Arc::new(Source::Movable(Movable { start, running_since, moved, chance })))
+        let (moved, back, chance) = (watch::Sender::new(Duration::ZERO), Mutex::default(), Mutex::default());
+        Self(Arc::new(Source::Movable(Movable { start, running_since, moved, back, chance })))
     }
 
     /// From now on, chance follows from `seed`. On the machine's clock it stays chance.
@@ -99,7 +101,10 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &*self.0 {
             Source::System { .. } => Timestamp::now(),
-            Source::Movable(movable) => movable.start + movable.elapsed(),
+            Source::Movable(movable) => {
+                let back = *movable.back.lock().unwrap_or_else(PoisonError::into_inner);
+                movable.start + movable.elapsed() - back
+            }
         }
     }
 
@@ -128,6 +133,14 @@ impl Clock {
     pub fn advance(&self, duration: Duration) {
         if let Source::Movable(movable) = &*self.0 {
             movable.moved.send_modify(|moved| *moved += duration);
+        }
+    }
+
+    /// Puts the hands back, as somebody does who finds the clock fast: [`Clock::now`] shows an earlier time, and whoever
+    /// waits waits as before. The machine's clock is not moved.
+    pub fn turn_back(&self, duration: Duration) {
+        if let Source::Movable(movable) = &*self.0 {
+            *movable.back.lock().unwrap_or_else(PoisonError::into_inner) += duration;
         }
     }
 }
@@ -181,6 +194,14 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.now().as_second(), 60);
+    }
+
+    #[test]
+    fn a_clock_that_is_put_back_shows_an_earlier_time_and_waits_as_before() {
+        let clock = Clock::manual("2026-01-01T00:00:00Z".parse().unwrap());
+        clock.advance(MINUTE);
+        clock.turn_back(2 * MINUTE);
+        assert_eq!((clock.now().to_string().as_str(), clock.elapsed()), ("2025-12-31T23:59:00Z", MINUTE));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod part;
 mod pods;
 mod readiness;
 mod resource;
+pub mod sample;
 mod schema;
 mod status;
 mod versions;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::Resource;
+use kube::core::ApiResource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -48,6 +49,8 @@ pub struct Desired<S> {
     pub children: Vec<Child>,
     /// The wanted objects that have a place in an order.
     pub parts: Vec<Piece>,
+    /// The objects that stay as they are, by kind and name.
+    pub kept: Vec<(ApiResource, String)>,
     /// What to report; as before if it is not said.
     pub status: Option<S>,
     /// When to look again even if nothing changes.
@@ -67,6 +70,7 @@ impl<S> Default for Desired<S> {
         Self {
             children: Vec::new(),
             parts: Vec::new(),
+            kept: Vec::new(),
             status: None,
             recheck: None,
             events: Vec::new(),
@@ -98,6 +102,14 @@ impl<S> Desired<S> {
     #[must_use]
     pub fn child_if<K: Resource<DynamicType = ()> + Serialize>(self, wanted: bool, make: impl FnOnce() -> K) -> Self {
         if wanted { self.child(make()) } else { self }
+    }
+
+    /// Leaves the object of kind `K` called `name` as it is: neither changed nor pruned. For what is made once, such as a
+    /// password, and for what has to wait for its turn, such as a server that is updated after the others.
+    #[must_use]
+    pub fn keep<K: Resource<DynamicType = ()>>(mut self, name: impl Into<String>) -> Self {
+        self.kept.push((ApiResource::erase::<K>(&()), name.into()));
+        self
     }
 
     /// Wants `part` at its place: made and changed when the parts that it is after are ready, and gone before they go.

@@ -5,11 +5,10 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::conform::offence;
-use super::sample::{Dice, Fill, value};
 use super::{Chain, Version};
 use crate::difference::words;
 use crate::names;
+use crate::sample::{Dice, Fill, offence, value};
 
 /// How many objects of each version are sent around.
 const OBJECTS: u64 = 200;

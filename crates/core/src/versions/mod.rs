@@ -1,9 +1,6 @@
 //! Several versions of one kind, and the ways between them.
 
 mod check;
-mod conform;
-mod pattern;
-mod sample;
 mod step;
 
 use std::marker::PhantomData;

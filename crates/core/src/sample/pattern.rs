@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::sample::Dice;
+use super::value::Dice;
 
 /// How often something that may be repeated for ever is repeated at most.
 const REPEATS_MAX: u32 = 6;

@@ -8,23 +8,28 @@ use super::pattern;
 const ATTEMPTS_MAX: usize = 20;
 
 /// Numbers that look like chance and are the same in every run.
-pub(super) struct Dice(u64);
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
 
 /// How much of what can be left out is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fill {
+pub enum Fill {
+    /// Nothing of it.
     Nothing,
+    /// All of it.
     Everything,
+    /// Some of it, by chance.
     Some,
 }
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    /// Numbers that follow from `seed`.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below `limit`.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -37,7 +42,7 @@ impl Dice {
 }
 
 /// A value that `schema` describes.
-pub(super) fn value(schema: &Value, fill: Fill, dice: &mut Dice) -> Value {
+pub fn value(schema: &Value, fill: Fill, dice: &mut Dice) -> Value {
     if let Some(values) = schema["enum"].as_array().filter(|values| !values.is_empty()) {
         return dice.one(values).clone();
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::pattern;
 
 /// The first place at which `value` is not what `schema` describes, and why.
-pub(super) fn offence(schema: &Value, value: &Value) -> Option<(String, String)> {
+pub fn offence(schema: &Value, value: &Value) -> Option<(String, String)> {
     offence_at(schema, value, "")
 }
 
