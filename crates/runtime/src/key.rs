@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 /// The namespace and name of an object of a known kind.
@@ -26,7 +27,10 @@ impl ObjectKey {
 
     /// The key of `object`. An object without a name (never served by an API server) has an empty one.
     pub fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
+        Self::of_meta(object.meta())
+    }
+
+    pub(crate) fn of_meta(meta: &ObjectMeta) -> Self {
         Self { namespace: meta.namespace.clone(), name: meta.name.clone().unwrap_or_default() }
     }
 }

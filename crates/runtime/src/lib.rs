@@ -28,6 +28,7 @@ mod reconcile;
 mod shards;
 mod switched;
 pub mod tap;
+pub mod tenure;
 pub mod trace;
 mod watch;
 pub mod webhook;

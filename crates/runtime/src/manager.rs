@@ -199,7 +199,7 @@ impl Manager {
     /// Adds a controller; it works once the manager runs and leads.
     pub fn add<P: Process>(&mut self, controller: Controller<P>) {
         controller.show(&self.activity);
-        self.controllers.push(Box::new(|stop, division| Box::pin(controller.run(stop, division))));
+        self.controllers.push(Box::new(|stop, division| controller.run(stop, division)));
     }
 
     /// Adds any other task that is to run only while this process leads.

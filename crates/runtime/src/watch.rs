@@ -2,12 +2,10 @@
 
 use std::any::TypeId;
 
-use kube::core::{Selector, SelectorExt};
-use kube::runtime::watcher::Config;
-use kube::{Api, Client};
+use kube::core::{ApiResource, Selector, SelectorExt};
 
 use crate::namespaces::Namespaces;
-use crate::object::{Delivery, Object};
+use crate::object::Object;
 
 /// A request for a watch: a kind, where, and which of its objects.
 #[derive(Clone, Debug)]
@@ -31,6 +29,36 @@ pub(crate) struct WatchKey {
     namespaces: Option<usize>,
     labels: Option<String>,
     fields: Option<String>,
+}
+
+/// A watch as the API knows it, of whatever kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) resource: ApiResource,
+    /// Whether only the metadata is wanted.
+    pub(crate) metadata: bool,
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: Option<String>,
+    pub(crate) fields: Option<String>,
+}
+
+impl Target {
+    /// A name for people: `deployments.apps`, `pods in kube-system`.
+    pub(crate) fn title(&self) -> String {
+        let mut title = self.resource.plural.clone();
+        if !self.resource.group.is_empty() {
+            title = format!("{title}.{}", self.resource.group);
+        }
+        if self.metadata {
+            title.push_str(" (metadata)");
+        }
+        for (word, value) in [(" in ", &self.namespace), (" with ", &self.labels), (" where ", &self.fields)] {
+            if let Some(value) = value {
+                title = format!("{title}{word}{value}");
+            }
+        }
+        title
+    }
 }
 
 impl<K: Object<DynamicType: Default>> Watch<K> {
@@ -100,36 +128,14 @@ impl<K: Object> Watch<K> {
         K::kind(&self.dyntype).into_owned()
     }
 
-    /// A name for people: `deployments.apps`, `pods in kube-system`.
-    pub(crate) fn title(&self) -> String {
-        let key = self.key();
-        let mut title = key.plural;
-        if !key.group.is_empty() {
-            title = format!("{title}.{}", key.group);
-        }
-        if K::metadata_api() {
-            title.push_str(" (metadata)");
-        }
-        for (word, value) in [(" in ", key.namespace), (" with ", key.labels), (" where ", key.fields)] {
-            if let Some(value) = value {
-                title = format!("{title}{word}{value}");
-            }
-        }
-        title
-    }
-
-    pub(crate) fn api<D: Delivery<K>>(&self, client: Client) -> Api<D> {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &self.dyntype),
-            None => Api::all_with(client, &self.dyntype),
-        }
-    }
-
-    pub(crate) fn config(&self) -> Config {
-        Config {
-            label_selector: self.labels.as_ref().map(ToString::to_string),
-            field_selector: self.fields.clone(),
-            ..Config::default()
+    /// What is asked of the API.
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            resource: ApiResource::erase::<K>(&self.dyntype),
+            metadata: K::metadata_api(),
+            namespace: self.namespace.clone(),
+            labels: self.labels.as_ref().map(ToString::to_string),
+            fields: self.fields.clone(),
         }
     }
 

@@ -37,6 +37,18 @@ pub struct App<O: Style> {
     extensions: Vec<Extension>,
     needs: Vec<Need>,
     version: Option<String>,
+    commands: Vec<OwnCommand>,
+}
+
+/// A command that a program has besides those of every operator.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnCommand {
+    /// The word.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Does it; the arguments begin with the word.
+    pub run: fn(Vec<OsString>) -> ExitCode,
 }
 
 /// An operator of any type: what a program that holds several needs to know of each.
@@ -53,6 +65,10 @@ pub trait Program: Send + Sync {
     }
     /// What the API server must know of its webhooks and versions, for resources of one namespace or of all.
     fn registration(&self, namespaces: Vec<String>) -> Registration;
+    /// The commands that it has besides those of every operator.
+    fn commands(&self) -> Vec<OwnCommand> {
+        Vec::new()
+    }
     /// The kinds that it uses, besides its own.
     fn kinds(&self) -> Vec<Declared>;
     /// What it must be allowed to do its work, and no more, each right with its reason.
@@ -93,6 +109,7 @@ impl<O: Style> App<O> {
             extensions: Vec::new(),
             needs: Vec::new(),
             version: None,
+            commands: Vec::new(),
         }
     }
 
@@ -277,6 +294,13 @@ impl<O: Style> App<O> {
         self
     }
 
+    /// The program has one more command: `run` does it, with arguments that begin with `name`. For what an operator carries
+    /// into the Pods that it makes, such as the supervisor of a server.
+    pub fn command(mut self, name: &'static str, about: &'static str, run: fn(Vec<OsString>) -> ExitCode) -> Self {
+        self.commands.push(OwnCommand { name, about, run });
+        self
+    }
+
     /// The `main` of an operator's binary.
     pub fn main(self) -> ExitCode {
         self.run_blocking(std::env::args_os().collect())
@@ -318,6 +342,10 @@ impl<O: Style> Program for App<O> {
             namespaces.clear();
         }
         Registration { name: self.name.clone(), hooks: self.hooks.clone(), chains: self.chains.clone(), namespaces }
+    }
+
+    fn commands(&self) -> Vec<OwnCommand> {
+        self.commands.clone()
     }
 
     fn kinds(&self) -> Vec<Declared> {

@@ -140,7 +140,14 @@ struct Bind(Option<SocketAddr>);
 
 /// Runs the command that `args` ask for.
 pub(crate) fn run(program: &dyn Program, args: Vec<OsString>) -> ExitCode {
-    let command = Cli::command().bin_name(program.name().to_owned());
+    let mut command = Cli::command().bin_name(program.name().to_owned());
+    for extra in program.commands() {
+        // Such a command reads its arguments itself, its help included.
+        if args.get(1).is_some_and(|word| word == extra.name) {
+            return (extra.run)(args[1..].to_vec());
+        }
+        command = command.subcommand(clap::Command::new(extra.name).about(extra.about));
+    }
     let cli = match command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => error.exit(),

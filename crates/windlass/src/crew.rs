@@ -7,7 +7,7 @@ use windlass_runtime::engine::Declared;
 use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Handle, Manager, Namespaces};
 
-use crate::app::Program;
+use crate::app::{OwnCommand, Program};
 use crate::rbac::Need;
 
 /// Makes one program of several operators: add each by [`Crew::with`], then call [`Crew::main`].
@@ -82,6 +82,10 @@ impl Program for Crew {
             }
         }
         all
+    }
+
+    fn commands(&self) -> Vec<OwnCommand> {
+        self.members.iter().flat_map(|member| member.commands()).collect()
     }
 
     fn kinds(&self) -> Vec<Declared> {

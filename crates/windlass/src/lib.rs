@@ -47,7 +47,7 @@ pub mod prelude;
 pub mod rbac;
 mod reconciler;
 
-pub use app::{App, Program, operator};
+pub use app::{App, OwnCommand, Program, operator};
 pub use crew::{Crew, program};
 pub use handlers::handlers;
 pub use manifests::{Extra, ManifestOptions};

@@ -150,11 +150,9 @@ async fn a_cluster_is_made_scaled_healed_and_removed() {
     fixture.create("cache", 2).await;
     let memcached = fixture.settled("cache", 2).await;
     assert_eq!(memcached.status.unwrap().selector, "app.kubernetes.io/instance=cache,app.kubernetes.io/name=memcached");
-    fixture.event("Created", "Created Deployment cache").await;
 
     fixture.patch::<Memcached>("cache", json!({"spec": {"size": 3}})).await;
     fixture.settled("cache", 3).await;
-    fixture.event("Updated", "spec.replicas from 2 to 3").await;
 
     let edited: Deployment = fixture.patch("cache", json!({"spec": {"replicas": 5}})).await;
     let is_healed = |deployment: &Deployment| {
@@ -163,6 +161,11 @@ async fn a_cluster_is_made_scaled_healed_and_removed() {
     };
     until(&fixture.api(), is_healed).await;
     fixture.event("DriftCorrected", "spec.replicas from 5 to 3").await;
+    // Events are sent in their order: what was asked for is not among them.
+    let told = fixture.api::<CoreEvent>().list(&Default::default()).await.unwrap().items;
+    let is_ours = |event: &&CoreEvent| event.involved_object.kind.as_deref() == Some("Memcached");
+    let reasons: Vec<_> = told.iter().filter(is_ours).filter_map(|event| event.reason.as_deref()).collect();
+    assert_eq!(reasons, ["DriftCorrected"]);
     fixture.settled("cache", 3).await;
 
     let old = fixture.api::<Deployment>().get("cache").await.unwrap();

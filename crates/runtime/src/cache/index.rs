@@ -1,11 +1,12 @@
 //! Objects by a value that is in them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use super::state::take;
+use super::applied::Kept;
+use super::state::{Keys, take};
 use crate::key::ObjectKey;
 
 /// Finds the values that an object is to be found by.
@@ -23,7 +24,7 @@ pub(super) struct Indexes<K> {
 
 struct Entries<K> {
     values: IndexValues<K>,
-    keys: HashMap<String, BTreeSet<ObjectKey>>,
+    keys: HashMap<String, Keys>,
 }
 
 impl<K> Default for Indexes<K> {
@@ -33,12 +34,12 @@ impl<K> Default for Indexes<K> {
 }
 
 impl<K> Indexes<K> {
-    pub(super) fn add(&mut self, values: IndexValues<K>, objects: &HashMap<ObjectKey, Arc<K>>) -> IndexId {
+    pub(super) fn add(&mut self, values: IndexValues<K>, objects: &HashMap<Arc<ObjectKey>, Kept<K>>) -> IndexId {
         let id = IndexId(self.next);
         self.next += 1;
         let mut entries = Entries { values, keys: HashMap::new() };
-        for (key, object) in objects {
-            entries.insert(key, object);
+        for (key, kept) in objects {
+            entries.insert(key, &kept.object);
         }
         self.by_id.insert(id, entries);
         id
@@ -48,7 +49,7 @@ impl<K> Indexes<K> {
         self.by_id.remove(&id);
     }
 
-    pub(super) fn insert(&mut self, key: &ObjectKey, object: &K) {
+    pub(super) fn insert(&mut self, key: &Arc<ObjectKey>, object: &K) {
         for entries in self.by_id.values_mut() {
             entries.insert(key, object);
         }
@@ -63,13 +64,13 @@ impl<K> Indexes<K> {
     }
 
     /// The keys of the objects with this value, in order.
-    pub(super) fn keys(&self, id: IndexId, value: &str) -> impl Iterator<Item = &ObjectKey> {
+    pub(super) fn keys(&self, id: IndexId, value: &str) -> impl Iterator<Item = &Arc<ObjectKey>> {
         self.by_id.get(&id).and_then(|entries| entries.keys.get(value)).into_iter().flatten()
     }
 }
 
 impl<K> Entries<K> {
-    fn insert(&mut self, key: &ObjectKey, object: &K) {
+    fn insert(&mut self, key: &Arc<ObjectKey>, object: &K) {
         for value in self.values_of(object) {
             self.keys.entry(value).or_default().insert(key.clone());
         }

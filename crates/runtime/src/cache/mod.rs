@@ -1,13 +1,16 @@
 //! The last known state of the objects of one watch, with the process's own writes already in it.
 
+mod applied;
 mod index;
 mod state;
 
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 
+pub(crate) use applied::{Applied, Kept};
 pub(crate) use index::{IndexId, IndexValues};
 
 use self::state::{State, revision};
@@ -41,33 +44,59 @@ impl<K: Resource> Change<K> {
     }
 }
 
-/// Objects by key, uid and owner, and those without one by namespace.
+/// Objects by key, uid and owner, and those without one by namespace. They have no managed fields.
 #[derive(Debug)]
-pub struct Cache<K>(RwLock<State<K>>);
+pub struct Cache<K> {
+    /// The operator's name, by which it knows the fields that it applied.
+    manager: String,
+    state: RwLock<State<K>>,
+}
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Self(RwLock::new(State::default()))
+        Self::of(String::new())
+    }
+}
+
+impl<K> Cache<K> {
+    /// The cache of an operator of this name.
+    pub(crate) fn of(manager: String) -> Self {
+        Self { manager, state: RwLock::default() }
     }
 }
 
 impl<K: Resource> Cache<K> {
     /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.read().objects.get(key).cloned()
+        self.read().objects.get(key).map(|kept| kept.object.clone())
+    }
+
+    /// The object with this key, and the fields of it that the operator applied.
+    pub(crate) fn get_applied(&self, key: &ObjectKey) -> Option<(Arc<K>, Option<Applied>)> {
+        self.read().objects.get(key).map(|kept| (kept.object.clone(), kept.applied.clone()))
+    }
+
+    /// Whether what `head` names is known, or something newer of the same name.
+    pub(crate) fn is_known(&self, head: &ObjectMeta) -> bool {
+        self.read().is_known(&ObjectKey::of_meta(head), head)
+    }
+
+    /// Takes in that a list has what `head` names; `false` if that is not what is known.
+    pub(crate) fn relist(&self, namespace: Option<&str>, head: &ObjectMeta) -> bool {
+        self.write().relist(namespace, ObjectKey::of_meta(head), head)
     }
 
     /// The object with this uid.
     pub fn by_uid(&self, uid: &str) -> Option<Arc<K>> {
         let state = self.read();
-        state.by_uid.get(uid).and_then(|key| state.objects.get(key)).cloned()
+        state.by_uid.get(uid).and_then(|key| state.object(key)).cloned()
     }
 
     /// The objects that have an owner reference to `uid`, in order of their keys.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let state = self.read();
         let keys = state.by_owner.get(uid).into_iter().flatten();
-        keys.filter_map(|key| state.objects.get(key)).cloned().collect()
+        keys.filter_map(|key| state.object(key)).cloned().collect()
     }
 
     /// The objects that a controller with this uid has or might take: those with an owner reference to it, and those of the
@@ -77,15 +106,15 @@ impl<K: Resource> Cache<K> {
         let owned = state.by_owner.get(uid);
         let free = state.free.get(&Some(namespace.to_owned())).into_iter().flatten();
         let free = free.filter(|key| !owned.is_some_and(|owned| owned.contains(*key)));
-        owned.into_iter().flatten().chain(free).filter_map(|key| state.objects.get(key)).cloned().collect()
+        owned.into_iter().flatten().chain(free).filter_map(|key| state.object(key)).cloned().collect()
     }
 
     /// The objects for which `wanted` holds, in order of their keys; keep it cheap, the cache is locked meanwhile.
     pub fn filter(&self, wanted: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
         let state = self.read();
-        let mut found: Vec<_> = state.objects.iter().filter(|(_, object)| wanted(object)).collect();
+        let mut found: Vec<_> = state.objects.iter().filter(|(_, kept)| wanted(&kept.object)).collect();
         found.sort_unstable_by_key(|(key, _)| *key);
-        found.into_iter().map(|(_, object)| object.clone()).collect()
+        found.into_iter().map(|(_, kept)| kept.object.clone()).collect()
     }
 
     /// The objects of a namespace.
@@ -117,14 +146,14 @@ impl<K: Resource> Cache<K> {
     pub(crate) fn observe_in(&self, namespace: Option<&str>, event: Event<K>) -> Vec<Change<K>> {
         let mut state = self.write();
         match event {
-            Event::Apply(object) => state.applied(Arc::new(object)).into_iter().collect(),
-            Event::Delete(object) => state.vanished(&object).into_iter().collect(),
+            Event::Apply(object) => state.applied(self.keep(object)).into_iter().collect(),
+            Event::Delete(object) => state.vanished(object.meta()).into_iter().collect(),
             Event::Init => {
                 state.begin_list(namespace);
                 Vec::new()
             }
             Event::InitApply(object) => {
-                state.list(namespace, Arc::new(object));
+                state.list(namespace, self.keep(object));
                 Vec::new()
             }
             Event::InitDone => state.listed(namespace),
@@ -150,16 +179,20 @@ impl<K: Resource> Cache<K> {
     }
 
     /// Takes in the answer to an own write. `known_only` is for watches whose selector cannot be judged here.
-    pub fn wrote(&self, object: K, known_only: bool) -> Option<Change<K>> {
+    pub(crate) fn wrote(&self, kept: Kept<K>, known_only: bool) -> Option<Change<K>> {
         let mut state = self.write();
-        let key = ObjectKey::of(&object);
-        if state.is_gone(&object) || (known_only && !state.objects.contains_key(&key)) {
+        let key = ObjectKey::of(&*kept.object);
+        if state.is_gone(kept.object.meta()) || (known_only && !state.objects.contains_key(&key)) {
             return None;
         }
-        let object = Arc::new(object);
-        state.wrote_while_listing(key, &object);
-        revision(&*object)?;
-        state.applied(object)
+        state.wrote_while_listing(key, &kept);
+        revision(kept.object.meta())?;
+        state.applied(kept)
+    }
+
+    /// Takes in that the object that `head` names is gone.
+    pub(crate) fn vanished(&self, head: &ObjectMeta) -> Option<Change<K>> {
+        self.write().vanished(head)
     }
 
     /// Takes in that an own deletion removed `uid`, which was in `namespace`, at once.
@@ -167,22 +200,27 @@ impl<K: Resource> Cache<K> {
         let mut state = self.write();
         state.bury(uid, namespace);
         let key = state.by_uid.get(uid).cloned()?;
-        let old = state.remove(&key)?;
+        let old = state.remove(&key)?.object;
         Some(Change { old: Some(old), new: None, listed: false })
     }
 
     /// Takes in that the object with this key can no longer be read.
     pub(crate) fn unreadable(&self, key: &ObjectKey) -> Option<Change<K>> {
-        let old = self.write().remove(key)?;
+        let old = self.write().remove(key)?.object;
         Some(Change { old: Some(old), new: None, listed: false })
     }
 
+    /// As it is kept here.
+    pub(crate) fn keep(&self, object: K) -> Kept<K> {
+        Kept::new(object, &self.manager)
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, State<K>> {
-        self.0.read().expect("no code that can panic runs under this lock")
+        self.state.read().expect("no code that can panic runs under this lock")
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
-        self.0.write().expect("no code that can panic runs under this lock")
+        self.state.write().expect("no code that can panic runs under this lock")
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a cache promises about own writes, lists and owners.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, ObjectMeta, OwnerReference};
+use serde_json::json;
 
 use super::*;
 
@@ -30,9 +31,13 @@ fn list(cache: &Cache<ConfigMap>, objects: &[ConfigMap]) -> Vec<Change<ConfigMap
     cache.observe(Event::InitDone)
 }
 
+fn wrote(cache: &Cache<ConfigMap>, object: ConfigMap, known_only: bool) -> Option<Change<ConfigMap>> {
+    cache.wrote(cache.keep(object), known_only)
+}
+
 fn revisions(cache: &Cache<ConfigMap>) -> Vec<(String, u64)> {
     let mut all: Vec<_> = (cache.all().iter())
-        .map(|object| (object.metadata.name.clone().unwrap(), revision(&**object).unwrap()))
+        .map(|object| (object.metadata.name.clone().unwrap(), revision(object.meta()).unwrap()))
         .collect();
     all.sort();
     all
@@ -41,7 +46,7 @@ fn revisions(cache: &Cache<ConfigMap>) -> Vec<(String, u64)> {
 #[test]
 fn an_own_write_is_seen_at_once_and_older_news_do_not_undo_it() {
     let cache = listed(&[object("x", "1", 5)]);
-    assert!(cache.wrote(object("x", "1", 9), false).is_some());
+    assert!(wrote(&cache, object("x", "1", 9), false).is_some());
     assert!(cache.observe(Event::Apply(object("x", "1", 7))).is_empty(), "older than the own write");
     assert!(cache.observe(Event::Apply(object("x", "1", 9))).is_empty(), "the own write itself is no news");
     assert_eq!(revisions(&cache), [("x".into(), 9)]);
@@ -52,11 +57,11 @@ fn an_own_write_is_seen_at_once_and_older_news_do_not_undo_it() {
 fn an_answer_that_comes_after_the_end_does_not_revive() {
     let cache = listed(&[object("x", "1", 5)]);
     assert_eq!(cache.observe(Event::Delete(object("x", "1", 9))).len(), 1);
-    assert!(cache.wrote(object("x", "1", 9), false).is_none(), "the answer to the deletion itself");
-    assert!(cache.wrote(object("x", "1", 7), false).is_none(), "the answer to a write before it");
+    assert!(wrote(&cache, object("x", "1", 9), false).is_none(), "the answer to the deletion itself");
+    assert!(wrote(&cache, object("x", "1", 7), false).is_none(), "the answer to a write before it");
     assert!(cache.is_empty());
-    assert!(cache.wrote(object("x", "1", 11), false).is_some(), "it left the selector and came back");
-    assert!(cache.wrote(object("x", "2", 12), false).is_some(), "another object of the same name");
+    assert!(wrote(&cache, object("x", "1", 11), false).is_some(), "it left the selector and came back");
+    assert!(wrote(&cache, object("x", "2", 12), false).is_some(), "another object of the same name");
 }
 
 #[test]
@@ -70,8 +75,8 @@ fn an_own_write_during_a_list_survives_it() {
     let cache = listed(&[object("x", "1", 5)]);
     cache.observe(Event::Init);
     cache.observe(Event::InitApply(object("x", "1", 5)));
-    cache.wrote(object("x", "1", 8), false);
-    cache.wrote(object("y", "2", 9), false);
+    wrote(&cache, object("x", "1", 8), false);
+    wrote(&cache, object("y", "2", 9), false);
     cache.observe(Event::InitDone);
     assert_eq!(revisions(&cache), [("x".into(), 8), ("y".into(), 9)]);
 }
@@ -89,7 +94,7 @@ fn an_own_deletion_is_not_undone_by_older_news() {
 #[test]
 fn the_deletion_of_a_predecessor_spares_the_successor() {
     let cache = listed(&[object("x", "1", 5)]);
-    cache.wrote(object("x", "2", 8), false);
+    wrote(&cache, object("x", "2", 8), false);
     assert!(cache.observe(Event::Delete(object("x", "1", 7))).is_empty());
     assert_eq!(revisions(&cache), [("x".into(), 8)]);
 }
@@ -152,8 +157,8 @@ fn what_nobody_has_can_be_claimed() {
 #[test]
 fn a_write_to_an_object_outside_an_unknown_selector_is_not_taken_in() {
     let cache = listed(&[object("x", "1", 5)]);
-    assert!(cache.wrote(object("y", "2", 6), true).is_none());
-    assert!(cache.wrote(object("x", "1", 7), true).is_some());
+    assert!(wrote(&cache, object("y", "2", 6), true).is_none());
+    assert!(wrote(&cache, object("x", "1", 7), true).is_some());
 }
 
 #[test]
@@ -203,4 +208,44 @@ fn an_index_follows_the_objects_and_survives_a_function_that_panics() {
     assert_eq!(names("t"), [""; 0]);
     cache.drop_index(index);
     assert_eq!(names("t"), [""; 0]);
+}
+
+#[test]
+fn of_managed_fields_only_what_the_operator_applied_is_kept_and_apart_from_the_object() {
+    let entry = |manager: &str, operation: &str, subresource: Option<&str>| ManagedFieldsEntry {
+        manager: Some(manager.into()),
+        operation: Some(operation.into()),
+        subresource: subresource.map(Into::into),
+        fields_v1: Some(FieldsV1(json!({"f:data": {(format!("f:{manager}-{operation}")): {}}}))),
+        ..ManagedFieldsEntry::default()
+    };
+    let mut map = object("x", "1", 5);
+    map.metadata.managed_fields = Some(vec![
+        entry("kubectl", "Apply", None),
+        entry("me", "Update", None),
+        entry("me", "Apply", Some("status")),
+        entry("me", "Apply", None),
+    ]);
+    let cache = Cache::of("me".into());
+    cache.observe(Event::Apply(map));
+    let (kept, applied) = cache.get_applied(&ObjectKey::namespaced("a", "x")).unwrap();
+    assert_eq!(kept.metadata.managed_fields, None);
+    let mut live = json!(*kept);
+    applied.unwrap().put(&mut live, "me");
+    let fields = json!([{"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {"f:me-Apply": {}}}}]);
+    assert_eq!(live["metadata"]["managedFields"], fields);
+}
+
+#[test]
+fn a_list_of_what_is_known_takes_it_as_it_is() {
+    let (x, y) = (object("x", "1", 5), object("y", "2", 6));
+    let cache = listed(&[x.clone(), y]);
+    let before = cache.by_uid("1").unwrap();
+    cache.observe(Event::Init);
+    assert!(cache.relist(None, &x.metadata));
+    assert!(!cache.relist(None, &object("y", "2", 7).metadata), "another state");
+    assert!(!cache.relist(None, &object("y", "3", 6).metadata), "another object");
+    assert_eq!(cache.observe(Event::InitDone).len(), 1, "y is not in the list");
+    assert!(Arc::ptr_eq(&before, &cache.by_uid("1").unwrap()));
+    assert!(cache.is_known(&object("x", "1", 5).metadata) && !cache.is_known(&object("x", "1", 6).metadata));
 }

@@ -3,66 +3,39 @@
 mod run;
 mod sources;
 mod worker;
+mod workshop;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kube::Resource;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_core::Event;
 
-use self::sources::Feeder;
-use self::worker::Worker;
 pub(crate) use self::worker::panic_text;
+use self::workshop::{Source, Workshop};
 use crate::activity::Activity;
 use crate::backoff::Backoff;
 use crate::cache::Change;
 use crate::follow::Follows;
-use crate::informer::{Informer, Subscription};
-use crate::journal::{self, Seen, Served, Subject, Trigger, Turn};
+use crate::informer::Informer;
+use crate::journal::{self, Seen, Served, Subject, Turn};
 use crate::key::ObjectKey;
 use crate::manager::Manager;
-use crate::metrics::ControllerMetrics;
 use crate::object::Object;
 use crate::owners::owner_keys;
-use crate::queue::{Priority, Queue};
+use crate::queue::Queue;
 use crate::reconcile::{Action, Attempt, Context, Crash, Error, Handle, Process, Reconcile};
-use crate::shards::{Division, Shards};
+use crate::shards::Division;
 use crate::watch::Watch;
-
-/// How many keys of one controller are worked on at the same time, unless said otherwise.
-const WORKERS: usize = 4;
-/// How long one reconcile may take, unless said otherwise.
-const DEADLINE: Duration = Duration::from_secs(300);
-
-/// A run that goes on for this long after its deadline does not end by itself: the report of a crash has its time in it.
-const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// A controller under construction; [`Manager::add`] puts it to work.
 pub struct Controller<P: Process> {
-    name: String,
     process: P,
-    queue: Queue<P::Key>,
-    metrics: ControllerMetrics,
-    handle: Handle,
-    workers: usize,
-    deadline: Duration,
-    lenient: bool,
-    sources: Vec<Source>,
-    feeders: Vec<Feeder<P::Key>>,
-    /// Set when all that is watched has been read.
-    begun: Arc<AtomicBool>,
-}
-
-/// A watch that feeds a controller, and the waits for its first list.
-struct Source {
-    synced: BoxFuture<'static, ()>,
-    settled: BoxFuture<'static, ()>,
-    subscription: Subscription,
+    workshop: Workshop<P::Key>,
 }
 
 impl<P: Process> Controller<P> {
@@ -74,25 +47,12 @@ impl<P: Process> Controller<P> {
     }
 
     fn with_queue(handle: Handle, name: String, queue: Queue<P::Key>, process: P) -> Self {
-        let metrics = handle.metrics.controller(&name);
-        Self {
-            name,
-            process,
-            queue,
-            metrics,
-            handle,
-            workers: WORKERS,
-            deadline: DEADLINE,
-            lenient: false,
-            sources: Vec::new(),
-            feeders: Vec::new(),
-            begun: Arc::default(),
-        }
+        Self { process, workshop: Workshop::new(handle, name, queue) }
     }
 
     /// The queue, for sources other than watches.
     pub fn queue(&self) -> Queue<P::Key> {
-        self.queue.clone()
+        self.workshop.queue.clone()
     }
 
     /// Puts the keys that `map` finds for a change into the queue.
@@ -105,9 +65,9 @@ impl<P: Process> Controller<P> {
     where
         I: IntoIterator<Item = P::Key>,
     {
-        let subscription = self.queue.follow(informer, map);
+        let subscription = self.workshop.queue.follow(informer, map);
         let (informer, other) = (informer.clone(), informer.clone());
-        self.sources.push(Source {
+        self.workshop.sources.push(Source {
             synced: Box::pin(async move { informer.synced().await }),
             settled: Box::pin(async move { other.settled().await }),
             subscription,
@@ -119,82 +79,33 @@ impl<P: Process> Controller<P> {
     /// it, a run must ask [`Informer::unseen`] before it takes a cache for the truth.
     #[must_use]
     pub fn lenient(mut self) -> Self {
-        self.lenient = true;
+        self.workshop.lenient = true;
         self
     }
 
     /// How many keys are worked on at the same time.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.max(1);
+        self.workshop.workers = workers.max(1);
         self
     }
 
     /// How long one run may take before it is dropped and counts as failed.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
+        self.workshop.deadline = deadline;
         self
     }
 
     /// Lets `activity` look at it.
     pub(crate) fn show(&self, activity: &Activity) {
-        let queue = self.queue.clone();
-        activity.add(self.begun.clone(), move || queue.is_idle());
+        let queue = self.queue();
+        activity.add(self.workshop.begun.clone(), move || queue.is_idle());
     }
 
     /// Works until `stop`, then lets the runs in progress end.
-    pub(crate) async fn run(self, stop: CancellationToken, division: Option<Arc<Division>>) {
-        let mut subscriptions = Vec::new();
-        for (index, source) in self.sources.into_iter().enumerate() {
-            let ready = if self.lenient && index > 0 { source.settled } else { source.synced };
-            tokio::select! {
-                () = ready => subscriptions.push(source.subscription),
-                () = stop.cancelled() => return,
-            }
-        }
-        tracing::debug!(controller = %self.name, workers = self.workers, "Starting workers");
-        self.begun.store(true, Ordering::SeqCst);
-        self.metrics.max_workers.set(self.workers as i64);
-        let queue = self.queue.clone();
-        self.handle.metrics.work_in_progress(&self.name, Box::new(move || queue.in_progress()));
-        self.handle.health.vital(format!("workers of {}", self.name), stuck(self.queue.clone(), self.deadline));
-        let mut feeders = JoinSet::new();
-        for feeder in self.feeders {
-            feeders.spawn(feeder(self.queue.clone(), self.handle.clone()));
-        }
-        let queue = self.queue.clone();
-        let look = move |key| queue.add_for(key, Priority::Low, || Trigger::Shard);
-        let worker = Arc::new(Worker {
-            name: self.name,
-            process: self.process,
-            queue: self.queue.clone(),
-            metrics: self.metrics,
-            deadline: self.deadline,
-            handle: self.handle.clone(),
-            stop: stop.clone(),
-            shards: division.map(|division| Shards::new(division, look)),
-        });
-        let mut workers = JoinSet::new();
-        for _ in 0..self.workers {
-            let worker = worker.clone();
-            workers.spawn(async move { worker.run().await });
-        }
-        stop.cancelled().await;
-        feeders.abort_all();
-        self.queue.close();
-        while workers.join_next().await.is_some() {}
-        worker.process.ended().await;
-    }
-}
-
-/// Finds a run that goes on long after it should have been ended: it computes without a pause, and only a new process
-/// gets its worker back.
-fn stuck<Q: crate::queue::Key>(queue: Queue<Q>, deadline: Duration) -> impl Fn() -> Option<String> + Send + Sync {
-    move || {
-        let longest = queue.in_progress().into_iter().max()?;
-        let is_stuck = longest > deadline.saturating_add(STUCK_AFTER);
-        is_stuck.then(|| format!("a run goes on for {}s, and cannot be ended", longest.as_secs()))
+    pub(crate) fn run(self, stop: CancellationToken, division: Option<Arc<Division>>) -> BoxFuture<'static, ()> {
+        Box::pin(self.workshop.run(Arc::new(self.process), stop, division))
     }
 }
 
@@ -241,7 +152,9 @@ impl<R: Reconcile> Controller<ByObject<R>> {
     #[must_use]
     pub fn resync(mut self, interval: Duration) -> Self {
         let informer = self.process.informer.clone();
-        self.feeders.push(Box::new(move |queue, handle| Box::pin(sources::resync(informer, interval, queue, handle))));
+        self.workshop
+            .feeders
+            .push(Box::new(move |queue, handle| Box::pin(sources::resync(informer, interval, queue, handle))));
         self
     }
 
@@ -260,9 +173,7 @@ impl<R: Reconcile> Controller<ByObject<R>> {
     /// Another name for logs and metrics than the kind in lowercase: for a second controller of the same kind.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = self.handle.name_of(&name.into());
-        self.metrics = self.handle.metrics.controller(&self.name);
-        self.queue.count_as(self.handle.metrics.queue(&self.name));
+        self.workshop.rename(&name.into());
         self
     }
 }
@@ -344,7 +255,8 @@ fn seen<K: Object>(object: &K, dyntype: &K::DynamicType) -> Seen {
 
 impl<P: Process> Debug for Controller<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Controller").field("name", &self.name).field("workers", &self.workers).finish_non_exhaustive()
+        let Workshop { name, workers, .. } = &self.workshop;
+        f.debug_struct("Controller").field("name", name).field("workers", workers).finish_non_exhaustive()
     }
 }
 

@@ -23,7 +23,7 @@ impl Recorded {
         subject: Option<Subject>,
         taken: &mut Taken<Q>,
     ) -> Self {
-        let present = Present::new(controller, handle.clock.now(), handle.tracer.as_ref());
+        let present = Present::new(controller, subject.clone(), handle.clock.now(), handle.tracer.as_ref());
         present.woken(std::mem::take(&mut taken.triggers), taken.more_triggers, taken.waited);
         let runs = handle.runs.clone().filter(|_| subject.is_some());
         if let (Some(runs), Some(subject)) = (&runs, &subject) {

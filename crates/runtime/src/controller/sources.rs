@@ -26,7 +26,7 @@ impl<P: Process> Controller<P> {
     #[must_use]
     pub fn stream(mut self, name: impl Into<String>, events: impl Stream<Item = P::Key> + Send + 'static) -> Self {
         let name = name.into();
-        self.feeders.push(Box::new(move |queue, handle| Box::pin(drain(name, events, queue, handle))));
+        self.workshop.feeders.push(Box::new(move |queue, handle| Box::pin(drain(name, events, queue, handle))));
         self
     }
 
@@ -39,7 +39,7 @@ impl<P: Process> Controller<P> {
     ) -> Self {
         // Gathered at once: what an author's iterator holds must not be held over the wait.
         let due = move || keys().into_iter().collect();
-        self.feeders.push(Box::new(move |queue, handle| Box::pin(repeat(interval, due, queue, handle))));
+        self.workshop.feeders.push(Box::new(move |queue, handle| Box::pin(repeat(interval, due, queue, handle))));
         self
     }
 
@@ -52,7 +52,7 @@ impl<P: Process> Controller<P> {
         read: impl Fn(&Request<Bytes>) -> Result<Vec<P::Key>, String> + Send + Sync + 'static,
     ) -> Self {
         let path = path.into();
-        self.feeders.push(Box::new(move |queue, handle| Box::pin(listen(path, read, queue, handle))));
+        self.workshop.feeders.push(Box::new(move |queue, handle| Box::pin(listen(path, read, queue, handle))));
         self
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::manager::ManagerConfig;
+use crate::queue::Priority;
 
 /// Fails in every way there is, each once, and tells what it worked on.
 struct Clumsy {

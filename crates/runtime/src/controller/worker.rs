@@ -5,32 +5,65 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::run::Recorded;
-use crate::journal::{self, Next, Turn};
+use crate::journal::{self, Next, Subject, Turn};
 use crate::metrics::ControllerMetrics;
-use crate::queue::{Queue, Taken, Verdict};
+use crate::queue::{Key, Queue, Taken, Verdict};
 use crate::reconcile::{Action, Attempt, Crash, Error, Handle, Process};
 use crate::shards::{self, Shards};
 
 /// How long the report of a crash may take.
 pub(super) const CRASH_REPORT_MAX: Duration = Duration::from_secs(10);
 
-pub(super) struct Worker<P: Process> {
+/// What is done with a key: a [`Process`] of any type.
+pub(super) trait Work<Q>: Send + Sync {
+    /// On the heap: it holds whole objects, and every layer above would have it on the stack once more.
+    fn process<'a>(&'a self, key: &'a Q, attempt: &'a Attempt) -> BoxFuture<'a, Result<Action, Error>>;
+    fn crashed<'a>(&'a self, key: &'a Q, crash: &'a Crash, attempt: &'a Attempt) -> BoxFuture<'a, ()>;
+    fn subject(&self, key: &Q) -> Option<Subject>;
+    fn exists(&self, key: &Q) -> bool;
+    fn ended(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<P: Process> Work<P::Key> for P {
+    fn process<'a>(&'a self, key: &'a P::Key, attempt: &'a Attempt) -> BoxFuture<'a, Result<Action, Error>> {
+        Box::pin(Process::process(self, key, attempt))
+    }
+
+    fn crashed<'a>(&'a self, key: &'a P::Key, crash: &'a Crash, attempt: &'a Attempt) -> BoxFuture<'a, ()> {
+        Box::pin(Process::crashed(self, key, crash, attempt))
+    }
+
+    fn subject(&self, key: &P::Key) -> Option<Subject> {
+        Process::subject(self, key)
+    }
+
+    fn exists(&self, key: &P::Key) -> bool {
+        Process::exists(self, key)
+    }
+
+    fn ended(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Process::ended(self))
+    }
+}
+
+pub(super) struct Worker<Q> {
     pub(super) name: String,
-    pub(super) process: P,
-    pub(super) queue: Queue<P::Key>,
+    pub(super) work: Arc<dyn Work<Q>>,
+    pub(super) queue: Queue<Q>,
     pub(super) metrics: ControllerMetrics,
     pub(super) deadline: Duration,
     pub(super) handle: Handle,
     pub(super) stop: CancellationToken,
     /// Which keys this replica works on, if there are several replicas.
-    pub(super) shards: Option<Arc<Shards<P::Key>>>,
+    pub(super) shards: Option<Arc<Shards<Q>>>,
 }
 
-impl<P: Process> Worker<P> {
+impl<Q: Key> Worker<Q> {
     pub(super) async fn run(&self) {
         while let Some(taken) = self.queue.take().await {
             let Some(shards) = &self.shards else {
@@ -38,17 +71,17 @@ impl<P: Process> Worker<P> {
                 continue;
             };
             // A key of another replica is left to it; if its shard comes here, so does the key.
-            match shards.enter(&taken.key, self.process.exists(&taken.key)) {
+            match shards.enter(&taken.key, self.work.exists(&taken.key)) {
                 Some(pass) => shards::within(pass, self.run_one(taken)).await,
                 None => drop(self.queue.finish(taken, Verdict::Done)),
             }
         }
     }
 
-    async fn run_one(&self, mut taken: Taken<P::Key>) {
+    async fn run_one(&self, mut taken: Taken<Q>) {
         self.metrics.active_workers.inc();
         let started = tokio::time::Instant::now();
-        let recorded = Recorded::begin(&self.handle, &self.name, self.process.subject(&taken.key), &mut taken);
+        let recorded = Recorded::begin(&self.handle, &self.name, self.work.subject(&taken.key), &mut taken);
         let span = recorded.span(&self.name, &taken.key);
         let verdict = recorded.within(self.work(&taken)).instrument(span).await;
         let took = started.elapsed();
@@ -62,11 +95,9 @@ impl<P: Process> Worker<P> {
     }
 
     /// One run, whose panic or delay harms nobody else.
-    async fn work(&self, taken: &Taken<P::Key>) -> Verdict {
+    async fn work(&self, taken: &Taken<Q>) -> Verdict {
         let attempt = Attempt { failures: taken.failures, stop: self.stop.clone() };
-        // On the heap: it holds whole objects, and every layer above would have it on the stack once more.
-        let run = Box::pin(self.process.process(&taken.key, &attempt));
-        let run = AssertUnwindSafe(run).catch_unwind();
+        let run = AssertUnwindSafe(self.work.process(&taken.key, &attempt)).catch_unwind();
         let crash = match tokio::time::timeout(self.deadline, run).await {
             Ok(Ok(result)) => return self.judge(result),
             Ok(Err(panic)) => {
@@ -79,7 +110,7 @@ impl<P: Process> Worker<P> {
             }
         };
         journal::decided(Turn::Crashed, crash.reason(), &crash.to_string());
-        let report = AssertUnwindSafe(self.process.crashed(&taken.key, &crash, &attempt)).catch_unwind();
+        let report = AssertUnwindSafe(self.work.crashed(&taken.key, &crash, &attempt)).catch_unwind();
         if !matches!(tokio::time::timeout(CRASH_REPORT_MAX, report).await, Ok(Ok(()))) {
             tracing::warn!("Cannot report a crash");
         }

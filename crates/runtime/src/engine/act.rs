@@ -1,12 +1,13 @@
 //! Carrying out the steps of a pass.
 
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::core::ApiResource;
-use kube::{Api, Client};
+use kube::core::{ApiResource, Request};
+use kube::{Api, Client, Resource};
+use serde_json::Value;
 use windlass_core::{Child, Event};
 
 use super::difference::Differences;
-use super::kinds::Nursery;
+use super::kinds::{Live, Nursery};
 use super::note::seen;
 use super::step::{Owner, Refusal, Step, Unwanted};
 use crate::journal;
@@ -65,14 +66,42 @@ pub(crate) enum Before {
     Same,
 }
 
-/// Makes one child as wanted; `before` says what was done to it before.
+/// What was done, in words. The log tells of all of it; an event is one more write, and is for what people do not expect.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Deed {
+    /// It follows from the resource being there.
+    Expected(Event),
+    /// It follows from the spec, or from something else that changed.
+    Following(Event),
+    /// Somebody may wonder about it.
+    News(Event),
+}
+
+impl Deed {
+    /// What the log says.
+    pub(crate) fn words(&self) -> &Event {
+        match self {
+            Self::Expected(words) | Self::Following(words) | Self::News(words) => words,
+        }
+    }
+
+    /// The event, if there is to be one. Of a spec that was not looked at before people know what follows.
+    pub(crate) fn event(self, spec_is_new: bool) -> Option<Event> {
+        match self {
+            Self::Expected(_) => None,
+            Self::Following(event) => (!spec_is_new).then_some(event),
+            Self::News(event) => Some(event),
+        }
+    }
+}
+
+/// Makes one child as wanted, of which nothing is remembered.
 pub(crate) async fn keep(
     client: &Client,
     nursery: &Nursery,
     owner: &Owner,
     child: Child,
-    before: impl FnOnce(&Child) -> Before,
-) -> Result<(Child, Option<Event>), Trouble> {
+) -> Result<Option<Deed>, Trouble> {
     let undeclared = || Refusal::Undeclared { kind: child.resource.kind.clone() };
     let cache = nursery.of(&child.resource).ok_or_else(undeclared)?;
     let child = owner.claim(child, None)?;
@@ -80,22 +109,23 @@ pub(crate) async fn keep(
         return Err(Trouble::Unseen(why));
     }
     let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
-    journal::saw(|| seen(&child, live.as_ref()));
-    let Some(step) = owner.step(child.clone(), live.as_ref())? else { return Ok((child, None)) };
-    let before = before(&child);
-    let event = act(client, &owner.manager, &step, before).await?;
-    Ok((child, event))
+    journal::saw(|| seen(&child, live.as_ref().map(Live::meta)));
+    let live = live.map(|live| live.value(&owner.manager));
+    match owner.step(child, live.as_ref())? {
+        Some(step) => act(client, &owner.manager, &step, Before::New).await,
+        None => Ok(None),
+    }
 }
 
-/// Does one step and tells what was done, if that is worth an event.
-pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Before) -> Result<Option<Event>, Trouble> {
+/// Does one step and tells what was done.
+pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Before) -> Result<Option<Deed>, Trouble> {
     match step {
         Step::Create(child) => {
             apply(client, manager, child).await?;
             let what = title(&child.resource, &child.name);
             Ok(Some(match before {
-                Before::New => Event::normal("Created", format!("Created {what}")),
-                _ => Event::normal("Recreated", format!("{what} was gone, created it again")),
+                Before::New => Deed::Expected(Event::normal("Created", format!("Created {what}"))),
+                _ => Deed::News(Event::normal("Recreated", format!("{what} was gone, created it again"))),
             }))
         }
         Step::Update(child, differences) => {
@@ -105,12 +135,12 @@ pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Bef
         Step::Delete(unwanted) => {
             let is_done = delete(client, unwanted).await?;
             let event = || Event::normal("Deleted", format!("Deleted {}: it is no longer wanted", unwanted.title()));
-            Ok(is_done.then(event))
+            Ok(is_done.then(|| Deed::News(event())))
         }
     }
 }
 
-fn updated(child: &Child, differences: &Differences, before: Before) -> Option<Event> {
+fn updated(child: &Child, differences: &Differences, before: Before) -> Option<Deed> {
     if differences.fields.is_empty() {
         return None;
     }
@@ -118,21 +148,47 @@ fn updated(child: &Child, differences: &Differences, before: Before) -> Option<E
     let changes = differences.describe(child.resource.kind == "Secret");
     let is_drift = before == Before::Same || differences.fields.iter().any(|difference| difference.taken);
     Some(if is_drift {
-        Event::normal("DriftCorrected", format!("{what} was changed from outside, put it right: {changes}"))
+        let words = format!("{what} was changed from outside, put it right: {changes}");
+        Deed::News(Event::normal("DriftCorrected", words))
     } else {
-        Event::normal("Updated", format!("Updated {what}: {changes}"))
+        Deed::Following(Event::normal("Updated", format!("Updated {what}: {changes}")))
     })
 }
 
 async fn apply(client: &Client, manager: &str, child: &Child) -> Result<(), Trouble> {
-    let params = PatchParams::apply(manager).force();
-    let api = api(client, &child.resource, child.namespace.as_deref());
-    let applied = api.patch(&child.name, &params, &Patch::Apply(&child.object)).await;
-    applied.map(drop).map_err(|source| Trouble::Api {
+    let place = Place { resource: &child.resource, namespace: child.namespace.as_deref(), name: &child.name };
+    place.apply(client, manager, None, &child.object).await.map_err(|source| Trouble::Api {
         verb: "apply",
         what: title(&child.resource, &child.name),
         source,
     })
+}
+
+/// Where an object is, or will be.
+pub(crate) struct Place<'a> {
+    pub(crate) resource: &'a ApiResource,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+}
+
+impl Place<'_> {
+    /// Applies `object`, or a subresource of it, in the name of `manager`. The answer is for the caches: they read it on its
+    /// way, and it is not read a second time.
+    pub(crate) async fn apply(
+        &self,
+        client: &Client,
+        manager: &str,
+        subresource: Option<&str>,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let (params, patch) = (PatchParams::apply(manager).force(), Patch::Apply(object));
+        let path = Request::new(DynamicObject::url_path(self.resource, self.namespace));
+        let request = match subresource {
+            Some(subresource) => path.patch_subresource(subresource, self.name, &params, &patch),
+            None => path.patch(self.name, &params, &patch),
+        };
+        client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
+    }
 }
 
 /// Deletes an object if it is still what was seen; tells whether it did.

@@ -1,10 +1,13 @@
 //! Carrying out an intent: look, decide, act, until there is nothing to do.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::ApiResource;
 use windlass_core::{Child, CustomResource, Desired, Event, Operator, Piece, Readiness};
 
 use super::act::{Before, Trouble, act};
+use super::kinds::Live;
+use super::memory::{Left, Wish, state_of};
 use super::note::seen;
 use super::parts::{Standing, State, Wanted, decide};
 use super::step::{Mark, Owner, Refusal, Step, Unwanted};
@@ -17,6 +20,7 @@ use crate::reconcile::Context;
 /// A wanted object during a pass.
 struct Item<'a> {
     child: Child,
+    wish: Wish,
     piece: Option<&'a Piece>,
     /// Whether it was applied in this pass: once is enough.
     applied: bool,
@@ -27,12 +31,14 @@ struct Item<'a> {
 struct Found {
     wanted: Wanted,
     step: Option<Step>,
+    /// The state that it was found in, if that is as wanted.
+    state: Option<u64>,
 }
 
 /// The end of a pass, when all is applied whose turn it is.
 struct Ending {
     /// What is there as it is wanted.
-    known: Vec<Child>,
+    known: Box<[Left]>,
     remove: Vec<Unwanted>,
     standing: Standing,
 }
@@ -45,7 +51,7 @@ impl<'a> Item<'a> {
                 Ok(child) => (child, None),
                 Err(refusal) => (child.clone(), Some(refusal.into())),
             };
-            Item { child, piece, applied: false, trouble }
+            Item { wish: Wish::of(&child), child, piece, applied: false, trouble }
         };
         let children = desired.children.iter().map(|child| item(child, None));
         children.chain(desired.parts.iter().map(|piece| item(&piece.child, Some(piece)))).collect()
@@ -91,13 +97,13 @@ impl<O: Operator> Engine<O> {
         for _ in 0..=items.len() {
             let found = self.look(&owner, &mut items);
             let wanted: Vec<Wanted> = found.iter().map(|found| found.wanted.clone()).collect();
-            let leftovers = self.leftovers(&owner, &items);
+            let leftovers = self.leftovers(&owner, &items, &desired.kept);
             let decision = decide(&wanted, &leftovers.iter().map(Unwanted::leftover).collect::<Vec<_>>(), owner.force);
             if decision.apply.is_empty() {
                 let is_known = |found: &&Found| matches!(found.wanted.state, State::Current(_) | State::Going);
-                let known = items.iter().zip(&found).filter(|(_, found)| is_known(found)).map(|(item, _)| &item.child);
+                let known = items.iter().zip(&found).filter(|(_, found)| is_known(found));
                 let ending = Ending {
-                    known: known.cloned().collect(),
+                    known: known.map(|(item, found)| Left { wish: item.wish, found: found.state }).collect(),
                     remove: decision.remove.iter().map(|index| leftovers[*index].clone()).collect(),
                     standing: decision.standing,
                 };
@@ -108,7 +114,7 @@ impl<O: Operator> Engine<O> {
             }
             for index in decision.apply {
                 let Some(step) = &found[index].step else { continue };
-                let before = self.memory.before(&ObjectKey::of(resource), &owner.reference.uid, &items[index].child);
+                let before = self.memory.before(&ObjectKey::of(resource), &owner.reference.uid, items[index].wish);
                 // What was made and is gone may have been collected, because the resource is gone: then it would be made
                 // and collected for as long as the watch of the resource is behind.
                 let is_again = matches!(step, Step::Create(_)) && before != Before::New;
@@ -116,7 +122,7 @@ impl<O: Operator> Engine<O> {
                     return Err(Trouble::Outdated);
                 }
                 match act(&cx.client(), cx.name(), step, before).await {
-                    Ok(event) => self.record(resource, event, cx),
+                    Ok(deed) => self.tell_of(resource, deed, cx),
                     Err(trouble) => items[index].trouble = Some(trouble),
                 }
                 items[index].applied = true;
@@ -134,14 +140,14 @@ impl<O: Operator> Engine<O> {
         cx: &Context<O::Resource>,
     ) -> Result<Standing, Trouble> {
         for unwanted in ending.remove {
-            let event = act(&cx.client(), cx.name(), &Step::Delete(unwanted), Before::Other).await?;
-            self.record(resource, event, cx);
+            let deed = act(&cx.client(), cx.name(), &Step::Delete(unwanted), Before::Other).await?;
+            self.tell_of(resource, deed, cx);
         }
         let failures = ending.standing.failed.iter().map(|what| Event::warning("PartFailed", what.clone()));
         let events: Vec<Event> = events.iter().cloned().chain(failures).collect();
         let uid = resource.meta().uid.clone().unwrap_or_default();
-        for event in self.memory.passed(&ObjectKey::of(resource), &uid, &ending.known, &events) {
-            self.record(resource, Some(event), cx);
+        for event in self.memory.passed(&ObjectKey::of(resource), &uid, ending.known, &events) {
+            self.record(resource, event, cx);
         }
         Ok(ending.standing)
     }
@@ -154,7 +160,7 @@ impl<O: Operator> Engine<O> {
                 Ok(it) => found.push(it),
                 Err(trouble) => {
                     let state = State::Troubled(trouble.to_string());
-                    found.push(Found { wanted: item.wanted(Vec::new(), state), step: None });
+                    found.push(Found { wanted: item.wanted(Vec::new(), state), step: None, state: None });
                     item.trouble.get_or_insert(trouble);
                 }
             }
@@ -165,7 +171,7 @@ impl<O: Operator> Engine<O> {
     fn find(&self, owner: &Owner, item: &Item<'_>) -> Result<Found, Trouble> {
         if let Some(trouble) = &item.trouble {
             let state = State::Troubled(trouble.to_string());
-            return Ok(Found { wanted: item.wanted(Vec::new(), state), step: None });
+            return Ok(Found { wanted: item.wanted(Vec::new(), state), step: None, state: None });
         }
         let child = &item.child;
         let undeclared = || Refusal::Undeclared { kind: child.resource.kind.clone() };
@@ -174,39 +180,64 @@ impl<O: Operator> Engine<O> {
             return Err(Trouble::Unseen(why));
         }
         let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
-        journal::saw(|| seen(child, live.as_ref()));
-        let step = owner.step(child.clone(), live.as_ref())?.filter(|_| !item.applied);
-        let state = match (&live, &step) {
+        let meta = live.as_ref().map(Live::meta);
+        journal::saw(|| seen(child, meta));
+        // Once is enough, so what was applied is not compared again; nor is what was found as wanted and has not changed.
+        let is_settled =
+            item.applied || (!owner.force && meta.is_some_and(|meta| self.is_as_wished(owner, item, meta)));
+        let is_read = !is_settled || item.piece.is_some();
+        let value = live.as_ref().filter(|_| is_read).map(|live| live.value(&owner.manager));
+        let step = if is_settled { None } else { owner.step(child.clone(), value.as_ref())? };
+        let is_going = meta.is_some_and(|meta| meta.deletion_timestamp.is_some());
+        let state = match (&meta, &step) {
             (None, None) => State::Current(Readiness::NotYet("it was made and is gone again".into())),
             (None, Some(_)) => State::Missing,
             (Some(_), Some(_)) => State::Differs,
-            (Some(live), None) if !live["metadata"]["deletionTimestamp"].is_null() => State::Going,
-            (Some(live), None) => State::Current(item.piece.map_or(Readiness::Ready, |piece| piece.readiness(live))),
+            (Some(_), None) if is_going => State::Going,
+            (Some(_), None) => {
+                let judged = item.piece.zip(value.as_ref()).map(|(piece, live)| piece.readiness(live));
+                State::Current(judged.unwrap_or(Readiness::Ready))
+            }
         };
-        let leans_on = live.as_ref().map(|live| Mark::read(&live["metadata"]["annotations"]).after).unwrap_or_default();
-        Ok(Found { wanted: item.wanted(leans_on, state), step })
+        let leans_on = meta.map(|meta| Mark::read(meta.annotations.as_ref()).after).unwrap_or_default();
+        let is_as_wished = step.is_none() && !item.applied && !is_going;
+        let found = meta.filter(|_| is_as_wished).map(state_of);
+        Ok(Found { wanted: item.wanted(leans_on, state), step, state: found })
+    }
+
+    fn is_as_wished(&self, owner: &Owner, item: &Item<'_>, meta: &ObjectMeta) -> bool {
+        self.memory.is_as_wished(&owner.key(), &owner.reference.uid, item.wish, meta)
     }
 
     /// What this owner has of the declared kinds, but does not want: parts also while they are on their way out.
-    fn leftovers(&self, owner: &Owner, wanted: &[Item<'_>]) -> Vec<Unwanted> {
-        let is_wanted = |resource: &ApiResource, name: &str, namespace: Option<&str>| {
-            wanted.iter().any(|Item { child, .. }| {
-                let same_kind = child.resource.group == resource.group && child.resource.kind == resource.kind;
-                same_kind && child.name == name && child.namespace.as_deref() == namespace
-            })
-        };
-        let mut all = self.belongings(owner);
-        all.retain(|it| !is_wanted(&it.resource, &it.name, it.namespace.as_deref()));
-        all
+    fn leftovers(&self, owner: &Owner, wanted: &[Item<'_>], kept: &[(ApiResource, String)]) -> Vec<Unwanted> {
+        let same_kind = |one: &ApiResource, other: &ApiResource| one.group == other.group && one.kind == other.kind;
+        self.belongings(owner, |resource, meta| {
+            let is_wanted = |Item { child, .. }: &Item<'_>| {
+                let same_place = Some(&child.name) == meta.name.as_ref() && child.namespace == meta.namespace;
+                same_place && same_kind(&child.resource, resource)
+            };
+            let is_kept =
+                |(kind, name): &(ApiResource, String)| Some(name) == meta.name.as_ref() && same_kind(kind, resource);
+            wanted.iter().any(is_wanted) || kept.iter().any(is_kept)
+        })
     }
 
-    /// What this owner has of the declared kinds: of what is on its way out, only parts.
-    pub(super) fn belongings(&self, owner: &Owner) -> Vec<Unwanted> {
+    /// What this owner has of the declared kinds, but for what `is_kept`: of what is on its way out, only parts.
+    pub(super) fn belongings(
+        &self,
+        owner: &Owner,
+        is_kept: impl Fn(&ApiResource, &ObjectMeta) -> bool,
+    ) -> Vec<Unwanted> {
         let mut all = Vec::new();
         for children in self.nursery.iter() {
             let resource = children.resource();
-            let owned = children.owned_by(&owner.reference.uid).into_iter().filter(|meta| owner.made(meta));
-            all.extend(owned.filter_map(|meta| Unwanted::of(&resource, meta)));
+            for object in children.owned_by(&owner.reference.uid) {
+                let meta = object.metadata();
+                if owner.made(meta) && !is_kept(resource, meta) {
+                    all.extend(Unwanted::of(resource, meta.clone()));
+                }
+            }
         }
         all.retain(|it| it.going_since.is_none() || it.mark.part.is_some());
         all

@@ -13,7 +13,7 @@ use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Serialize;
 use windlass_core::{Operator, World};
 
-use super::kinds::{Family, Nursery};
+use super::kinds::{Family, Nursery, Owned};
 use super::style::{Outfit, Style};
 use super::{Cleanup, CleanupFn, call_cleanup};
 use crate::cache::Change;
@@ -110,7 +110,7 @@ impl<O: Style> Declaration<O> {
             declared: Declared::of::<K>(Use::Owns),
             watch: Box::new(|wiring| {
                 let informer = wiring.watch_family::<K>();
-                wiring.nursery.add(Arc::new(informer));
+                wiring.nursery.add(Arc::new(Owned::new(informer)));
             }),
         });
         self

@@ -56,7 +56,7 @@ impl<O: Operator> Engine<O> {
         let Err(error) = cleanup(&self.operator, resource, cx).await else { return Ok(()) };
         let why = error.to_string();
         journal::decided(Turn::Deleting, "CleanupFailed", &journal::of_error(&error));
-        self.record(resource, Some(Event::warning("CleanupFailed", why.clone())), cx);
+        self.record(resource, Event::warning("CleanupFailed", why.clone()), cx);
         self.report(resource, &Pass::DeletionBlocked { reason: "CleanupFailed", why: &why }, cx).await?;
         Err(error)
     }
@@ -71,7 +71,7 @@ impl<O: Operator> Engine<O> {
             return Ok(Action::Recheck(UNSEEN_RECHECK)); // What cannot be seen may be there.
         }
         let owner = owner_of(resource, cx.name(), &Switches::default());
-        let mut parts = self.belongings(&owner);
+        let mut parts = self.belongings(&owner, |_, _| false);
         parts.retain(|it| it.mark.part.is_some());
         if parts.is_empty() {
             set_finalizers(resource, &[], cx).await?;
@@ -80,7 +80,7 @@ impl<O: Operator> Engine<O> {
         let leftovers: Vec<Leftover> = parts.iter().map(Unwanted::leftover).collect();
         for index in decide(&[], &leftovers, false).remove {
             match act(&cx.client(), cx.name(), &Step::Delete(parts[index].clone()), Before::Other).await {
-                Ok(event) => self.record(resource, event, cx),
+                Ok(deed) => self.tell_of(resource, deed, cx),
                 Err(trouble) => return self.blocked(resource, trouble, cx).await,
             }
         }
@@ -95,7 +95,7 @@ impl<O: Operator> Engine<O> {
         cx: &Context<O::Resource>,
     ) -> Result<Action, Error> {
         let why = trouble.to_string();
-        self.record(resource, Some(Event::warning("PartRemains", why.clone())), cx);
+        self.record(resource, Event::warning("PartRemains", why.clone()), cx);
         self.report(resource, &Pass::DeletionBlocked { reason: "PartRemains", why: &why }, cx).await?;
         Err(Error::failed(trouble))
     }

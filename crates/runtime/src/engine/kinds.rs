@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
-use serde::Serialize;
 use serde_json::Value;
 use windlass_core::View;
 
-use crate::cache::Change;
+use crate::cache::{Applied, Change};
 use crate::informer::Informer;
 use crate::key::ObjectKey;
-use crate::object::Object;
+use crate::object::{Known, Object};
 use crate::owners::{controller_of, is_cluster_scoped, refers_to};
 
 /// More steps than this between a Pod and its resource are taken for a circle.
@@ -39,27 +38,61 @@ impl<K: Object> View<K> for Informer<K> {
 
 /// A cache of a kind whose objects the operator makes.
 pub(crate) trait Children: Send + Sync {
-    fn resource(&self) -> ApiResource;
-    fn live(&self, key: &ObjectKey) -> Option<Value>;
-    fn owned_by(&self, uid: &str) -> Vec<ObjectMeta>;
+    fn resource(&self) -> &ApiResource;
+    fn live(&self, key: &ObjectKey) -> Option<Live>;
+    fn owned_by(&self, uid: &str) -> Vec<Known>;
     fn unseen(&self, namespace: Option<&str>) -> Option<String>;
 }
 
-impl<K: Object<DynamicType = ()> + Serialize> Children for Informer<K> {
-    fn resource(&self) -> ApiResource {
-        ApiResource::erase::<K>(&())
+/// An object that there is, and the fields of it that the operator applied.
+pub(crate) struct Live {
+    object: Known,
+    applied: Option<Applied>,
+}
+
+impl Live {
+    pub(crate) fn meta(&self) -> &ObjectMeta {
+        self.object.metadata()
     }
 
-    fn live(&self, key: &ObjectKey) -> Option<Value> {
-        (**self).get(key).and_then(|object| serde_json::to_value(&*object).ok())
+    /// All of it as the API has it, but that of managed fields it has only those that `manager`, the operator, applied.
+    pub(crate) fn value(&self, manager: &str) -> Value {
+        let mut value = self.object.value();
+        if let Some(applied) = &self.applied {
+            applied.put(&mut value, manager);
+        }
+        value
+    }
+}
+
+/// The objects of a kind that the operator owns.
+pub(crate) struct Owned<K: Object> {
+    resource: ApiResource,
+    informer: Informer<K>,
+}
+
+impl<K: Object<DynamicType = ()>> Owned<K> {
+    pub(crate) fn new(informer: Informer<K>) -> Self {
+        Self { resource: ApiResource::erase::<K>(&()), informer }
+    }
+}
+
+impl<K: Object> Children for Owned<K> {
+    fn resource(&self) -> &ApiResource {
+        &self.resource
     }
 
-    fn owned_by(&self, uid: &str) -> Vec<ObjectMeta> {
-        (**self).owned_by(uid).iter().map(|object| object.meta().clone()).collect()
+    fn live(&self, key: &ObjectKey) -> Option<Live> {
+        let (object, applied) = self.informer.get_applied(key)?;
+        Some(Live { object, applied })
+    }
+
+    fn owned_by(&self, uid: &str) -> Vec<Known> {
+        self.informer.owned_by(uid).into_iter().map(|object| object as Known).collect()
     }
 
     fn unseen(&self, namespace: Option<&str>) -> Option<String> {
-        Informer::unseen(self, namespace)
+        self.informer.unseen(namespace)
     }
 }
 
@@ -69,8 +102,8 @@ pub(crate) struct Nursery(BTreeMap<(String, String), Arc<dyn Children>>);
 
 impl Nursery {
     pub(crate) fn add(&mut self, children: Arc<dyn Children>) {
-        let resource = children.resource();
-        self.0.insert((resource.group, resource.kind), children);
+        let ApiResource { group, kind, .. } = children.resource().clone();
+        self.0.insert((group, kind), children);
     }
 
     pub(crate) fn of(&self, resource: &ApiResource) -> Option<&Arc<dyn Children>> {

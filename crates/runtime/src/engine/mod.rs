@@ -30,7 +30,7 @@ use windlass_core::{CustomResource, Event, Operator, Outcome, World};
 pub use declaration::{Declaration, Declared, Use};
 pub use style::{Outfit, Style};
 
-use self::act::Trouble;
+use self::act::{Deed, Trouble};
 use self::deletion::{held_by, set_finalizers};
 use self::kinds::Nursery;
 use self::memory::Memory;
@@ -164,18 +164,26 @@ impl<O: Operator> Engine<O> {
         cx: &Context<O::Resource>,
     ) {
         if let Some(trouble) = trouble {
-            self.record(resource, Some(Event::warning(trouble.reason(), trouble.to_string())), cx);
+            self.record(resource, Event::warning(trouble.reason(), trouble.to_string()), cx);
         }
         if let Outcome::Invalid { message } = outcome {
-            self.record(resource, Some(Event::warning("Invalid", message.clone())), cx);
+            self.record(resource, Event::warning("Invalid", message.clone()), cx);
         }
     }
 
-    fn record(&self, resource: &O::Resource, event: Option<Event>, cx: &Context<O::Resource>) {
-        if let Some(event) = event {
-            tracing::info!(reason = %event.reason, "{}", event.message);
+    /// Says what was done: in the log, and to people if they do not expect it.
+    fn tell_of(&self, resource: &O::Resource, deed: Option<Deed>, cx: &Context<O::Resource>) {
+        let Some(deed) = deed else { return };
+        log(deed.words());
+        let observed = resource.status().and_then(|status| status.observed_generation);
+        if let Some(event) = deed.event(observed != resource.meta().generation) {
             cx.events().record(resource, &(), event);
         }
+    }
+
+    fn record(&self, resource: &O::Resource, event: Event, cx: &Context<O::Resource>) {
+        log(&event);
+        cx.events().record(resource, &(), event);
     }
 
     /// Writes the status if it is not what the resource has already.
@@ -188,6 +196,10 @@ impl<O: Operator> Engine<O> {
         let status = report::status(resource, pass, cx.clock().now());
         report::write(resource, status, cx).await
     }
+}
+
+fn log(event: &Event) {
+    tracing::info!(reason = %event.reason, "{}", event.message);
 }
 
 fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>, clock: &Clock) -> Result<Action, Error> {

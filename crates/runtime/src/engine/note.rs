@@ -1,6 +1,6 @@
 //! What a pass enters into the journal.
 
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_core::{Child, Outcome};
 
 use super::act::Trouble;
@@ -30,12 +30,11 @@ pub(super) fn note<S>(outcome: &Outcome<S>, carried: Option<&Result<Standing, Tr
 }
 
 /// The version of a child that a pass looks at.
-pub(super) fn seen(child: &Child, live: Option<&Value>) -> Seen {
-    let metadata = live.map(|live| &live["metadata"]);
+pub(super) fn seen(child: &Child, live: Option<&ObjectMeta>) -> Seen {
     Seen {
         kind: child.resource.kind.clone(),
         name: child.name.clone(),
-        version: metadata.and_then(|it| it["resourceVersion"].as_str()).unwrap_or_default().to_owned(),
-        generation: metadata.and_then(|it| it["generation"].as_i64()),
+        version: live.and_then(|meta| meta.resource_version.clone()).unwrap_or_default(),
+        generation: live.and_then(|meta| meta.generation),
     }
 }

@@ -1,15 +1,14 @@
 //! What a pass reports: the status, written once and only when it changed.
 
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
 use kube::core::ApiResource;
 use serde_json::json;
 use windlass_core::{CustomResource, Outcome, Statement, Status, condition, names};
 
-use super::act::Trouble;
+use super::act::{Place, Trouble};
+use super::heat;
 use super::parts::Standing;
 use super::switch::{Switches, paused_statement, resumed_statement};
-use super::{dynamic_api, heat};
 use crate::reconcile::{Context, Crash, Error};
 
 /// How a pass went.
@@ -117,10 +116,10 @@ pub(crate) async fn write<R: CustomResource>(
         "metadata": {"name": meta.name, "uid": meta.uid},
         "status": status,
     });
-    let params = PatchParams::apply(cx.name()).force();
-    let name = meta.name.as_deref().unwrap_or_default();
-    match dynamic_api(resource, cx).patch_status(name, &params, &Patch::Apply(&patch)).await {
-        Ok(_) => Ok(()),
+    let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
+    let place = Place { resource: &api_resource, namespace, name };
+    match place.apply(&cx.client(), cx.name(), Some("status"), &patch).await {
+        Ok(()) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error.into()),
     }

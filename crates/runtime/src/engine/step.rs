@@ -1,5 +1,7 @@
 //! The decisions of one pass: what to apply, what to prune, what to leave alone.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::core::ApiResource;
@@ -8,6 +10,7 @@ use windlass_core::{Child, Piece, names};
 
 use super::difference::Differences;
 use super::parts::Leftover;
+use crate::key::ObjectKey;
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +52,7 @@ impl Unwanted {
             name: meta.name?,
             uid: meta.uid?,
             resource_version: meta.resource_version,
-            mark: Mark::read(&json!(meta.annotations)),
+            mark: Mark::read(meta.annotations.as_ref()),
             going_since: meta.deletion_timestamp.map(|time| time.0),
             finalizers,
         })
@@ -81,10 +84,11 @@ impl Mark {
     }
 
     /// Reads it from the annotations of an object.
-    pub(crate) fn read(annotations: &Value) -> Self {
-        let after = annotations[names::AFTER].as_str().unwrap_or_default();
+    pub(crate) fn read(annotations: Option<&BTreeMap<String, String>>) -> Self {
+        let value = |name: &str| annotations.and_then(|annotations| annotations.get(name));
+        let after = value(names::AFTER).map(String::as_str).unwrap_or_default();
         let after = after.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        Self { part: annotations[names::PART].as_str().map(str::to_owned), after }
+        Self { part: value(names::PART).cloned(), after }
     }
 
     fn write(&self, metadata: &mut Value) {
@@ -131,6 +135,11 @@ pub(crate) struct Owner {
 pub(crate) const RESTARTABLE: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 impl Owner {
+    /// Where the resource is.
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey { namespace: self.namespace.clone(), name: self.reference.name.clone() }
+    }
+
     /// Completes a child: namespace, owner reference, label, place in the order.
     pub(crate) fn claim(&self, mut child: Child, mark: Option<&Mark>) -> Result<Child, Refusal> {
         let kind = child.resource.kind.clone();
@@ -245,7 +254,8 @@ mod tests {
     fn a_child_gets_the_namespace_owner_and_label() {
         let mark = Mark { part: Some("b".into()), after: vec!["a".into(), "c".into()] };
         let claimed = owner().claim(child(None), Some(&mark)).unwrap();
-        assert_eq!(Mark::read(&claimed.object["metadata"]["annotations"]), mark);
+        let annotations = serde_json::from_value(claimed.object["metadata"]["annotations"].clone()).unwrap();
+        assert_eq!(Mark::read(Some(&annotations)), mark);
         assert_eq!(claimed.object["metadata"]["namespace"], "a");
         assert_eq!(claimed.object["metadata"]["ownerReferences"][0]["uid"], "owner");
         assert_eq!(claimed.object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "op");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_core::{CustomResource, Statement, condition, names};
 
 use super::act::{Trouble, api, title};
@@ -86,19 +86,17 @@ impl Restart<'_> {
         let mut is_done = false;
         for children in workloads.filter(|children| RESTARTABLE.contains(&children.resource().kind.as_str())) {
             let resource = children.resource();
-            let owned = children.owned_by(self.uid).into_iter();
-            for (name, namespace) in owned.filter_map(|meta| Some((meta.name?, meta.namespace))) {
-                let live = children.live(&ObjectKey { namespace: namespace.clone(), name: name.clone() });
-                let restarted =
-                    |it: &Value| it["spec"]["template"]["metadata"]["annotations"][names::RESTARTED_AT].clone();
-                if live.is_none_or(|live| restarted(&live) == self.value) {
+            for workload in children.owned_by(self.uid) {
+                let ObjectKey { namespace, name } = ObjectKey::of_meta(workload.metadata());
+                let template = &workload.value()["spec"]["template"];
+                if template["metadata"]["annotations"][names::RESTARTED_AT] == self.value {
                     continue;
                 }
                 let annotations = json!({names::RESTARTED_AT: self.value});
                 let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
                 let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-                let api = api(client, &resource, namespace.as_deref());
-                let failed = |source| Trouble::Api { verb: "restart", what: title(&resource, &name), source };
+                let api = api(client, resource, namespace.as_deref());
+                let failed = |source| Trouble::Api { verb: "restart", what: title(resource, &name), source };
                 let patched = api.patch(&name, &params, &Patch::Merge(&patch)).await;
                 patched.map_err(|source| Error::failed(failed(source)))?;
                 is_done = true;

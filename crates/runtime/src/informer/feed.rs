@@ -4,10 +4,13 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kube::runtime::watcher::Event;
 use tokio::sync::watch;
 
 use super::Informer;
+use super::wire::Wire;
 use crate::cache::{Cache, Change};
+use crate::key::ObjectKey;
 use crate::object::Object;
 
 /// Keeps a listener on an informer, and the informer running.
@@ -71,18 +74,71 @@ impl Progress {
 /// What is wrong with a watch at its start.
 pub(super) const NOT_LISTED: &str = "has not listed yet";
 
-impl<K: Object> Default for Feed<K> {
-    fn default() -> Self {
+/// A feed of any kind, as its watches see it.
+pub(super) trait Intake: Send + Sync {
+    /// Takes in what the watch of `namespace`, or of all, tells.
+    fn observe(&self, namespace: Option<&str>, event: Event<Wire>) -> Result<(), Unreadable>;
+    /// Takes in that `namespace` is watched no longer.
+    fn leave(&self, namespace: &str);
+    fn progress(&self) -> &watch::Sender<Progress>;
+}
+
+/// An object that is not what its type says; it is left out.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub(super) key: ObjectKey,
+    pub(super) why: serde_json::Error,
+}
+
+impl<K: Object> Intake for Feed<K> {
+    fn observe(&self, namespace: Option<&str>, event: Event<Wire>) -> Result<(), Unreadable> {
+        match event {
+            // The echo of an own write, as a rule.
+            Event::Apply(wire) if self.cache.is_known(wire.head()) => return Ok(()),
+            Event::InitApply(wire) if self.cache.relist(namespace, wire.head()) => return Ok(()),
+            Event::Apply(wire) => {
+                let object = self.open(&wire)?;
+                self.change(|cache| cache.observe_in(namespace, Event::Apply(object)));
+            }
+            Event::InitApply(wire) => {
+                let object = self.open(&wire)?;
+                self.change(|cache| cache.observe_in(namespace, Event::InitApply(object)));
+            }
+            Event::Delete(wire) => self.change(|cache| cache.vanished(wire.head())),
+            Event::Init => self.change(|cache| cache.observe_in(namespace, Event::Init)),
+            Event::InitDone => self.change(|cache| cache.observe_in(namespace, Event::InitDone)),
+        }
+        Ok(())
+    }
+
+    fn leave(&self, namespace: &str) {
+        self.progress.send_modify(|progress| drop(progress.legs.remove(&Some(namespace.to_owned()))));
+        self.change(|cache| cache.leave(namespace));
+    }
+
+    fn progress(&self) -> &watch::Sender<Progress> {
+        &self.progress
+    }
+}
+
+impl<K: Object> Feed<K> {
+    pub(super) fn new(field_manager: String) -> Self {
         Self {
-            cache: Cache::default(),
+            cache: Cache::of(field_manager),
             progress: watch::Sender::default(),
             listeners: Mutex::default(),
             order: Mutex::default(),
         }
     }
-}
 
-impl<K: Object> Feed<K> {
+    fn open(&self, wire: &Wire) -> Result<K, Unreadable> {
+        wire.open().map_err(|why| {
+            let key = wire.key();
+            self.change(|cache| cache.unreadable(&key));
+            Unreadable { key, why }
+        })
+    }
+
     fn add(&self, listener: Listener<K>) -> u64 {
         let _order = self.order();
         let id = {

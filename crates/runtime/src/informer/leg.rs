@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use kube::Client;
 use kube::runtime::watcher::{self, Event};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::feed::{self, Feed};
-use super::{Surroundings, slim};
+use super::Surroundings;
+use super::feed::{self, Intake, Unreadable};
+use super::wire::{self, Wire};
 use crate::backoff::Backoff;
 use crate::health::Check;
-use crate::key::ObjectKey;
 use crate::metrics::WatchMetrics;
 use crate::namespaces::Namespaces;
-use crate::object::{Delivery, Guarded, Object, Plain};
-use crate::watch::Watch;
+use crate::watch::Target;
 use windlass_clock::Clock;
 
 /// A watch without an error for this long after a failure has recovered.
@@ -25,17 +24,19 @@ const RECOVERED_AFTER: Duration = Duration::from_secs(10);
 
 /// What the watches of an informer share.
 #[derive(Clone)]
-pub(super) struct Watcher<K: Object> {
-    pub(super) watch: Watch<K>,
-    pub(super) feed: Arc<Feed<K>>,
+pub(super) struct Watcher {
+    pub(super) target: Target,
+    /// Where it watches, if that can change.
+    pub(super) namespaces: Namespaces,
+    pub(super) intake: Arc<dyn Intake>,
     pub(super) client: Client,
     pub(super) surroundings: Surroundings,
 }
 
-impl<K: Object> Watcher<K> {
+impl Watcher {
     /// Watches for ever, where it is wanted at the time.
     pub(super) async fn run(self) {
-        let Some(mut namespaces) = self.watch.namespaces().changes() else {
+        let Some(mut namespaces) = self.namespaces.changes() else {
             return self.leg(None).run().await;
         };
         // Legs end with this task.
@@ -49,45 +50,39 @@ impl<K: Object> Watcher<K> {
                     leg.abort();
                     ended(&mut tasks, &leg).await;
                 }
-                self.leave(&name);
+                self.intake.leave(&name);
             }
             for name in &names {
                 if !legs.contains_key(name) {
                     legs.insert(name.clone(), tasks.spawn(self.leg(Some(name.clone())).run()));
                 }
             }
-            self.feed.progress.send_modify(|progress| progress.begun = true);
+            self.intake.progress().send_modify(|progress| progress.begun = true);
             if namespaces.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    fn leave(&self, namespace: &str) {
-        self.feed.progress.send_modify(|progress| drop(progress.legs.remove(&Some(namespace.to_owned()))));
-        self.feed.change(|cache| cache.leave(namespace));
-    }
-
-    fn leg(&self, namespace: Option<String>) -> Leg<K> {
-        let watch = match &namespace {
-            Some(_) => self.watch.clone().within(Namespaces::all()).namespace(namespace.clone()),
-            None => self.watch.clone(),
-        };
+    fn leg(&self, namespace: Option<String>) -> Leg {
+        let mut target = self.target.clone();
+        if namespace.is_some() {
+            target.namespace.clone_from(&namespace);
+        }
         let surroundings = &self.surroundings;
         let title = match &surroundings.cluster {
-            Some(cluster) => format!("{} of {cluster}", watch.title()),
-            None => watch.title(),
+            Some(cluster) => format!("{} of {cluster}", target.title()),
+            None => target.title(),
         };
         let leg = Leg {
-            watch,
+            target,
             namespace,
-            feed: self.feed.clone(),
+            intake: self.intake.clone(),
             client: self.client.clone(),
             clock: surroundings.clock.clone(),
             check: surroundings.health.check(format!("watch {title}"), feed::NOT_LISTED),
             metrics: surroundings.metrics.watch(&title),
             title,
-            field_manager: surroundings.field_manager.clone(),
         };
         leg.progress(|_| {});
         leg
@@ -104,43 +99,37 @@ async fn ended(tasks: &mut JoinSet<()>, leg: &AbortHandle) {
 }
 
 /// One watch.
-struct Leg<K: Object> {
-    watch: Watch<K>,
+struct Leg {
+    target: Target,
     namespace: Option<String>,
-    feed: Arc<Feed<K>>,
+    intake: Arc<dyn Intake>,
     client: Client,
     clock: Clock,
     check: Check,
     metrics: WatchMetrics,
     title: String,
-    field_manager: String,
 }
 
-impl<K: Object> Leg<K> {
+impl Leg {
     async fn run(self) {
-        let client = self.client.clone();
-        self.follow(watcher::watcher(self.watch.api::<Plain<K>>(client.clone()), self.watch.config())).await;
-        tracing::warn!(watch = %self.title, "Some objects cannot be read; they are left out");
-        self.follow(watcher::watcher(self.watch.api::<Guarded<K>>(client), self.watch.config())).await;
-    }
-
-    /// Takes in events until one cannot be read.
-    async fn follow<D: Delivery<K>>(&self, events: impl Stream<Item = watcher::Result<Event<D>>> + Send) {
-        let mut events = std::pin::pin!(events.map(|event| event.map(Some)));
+        let mut events = wire::events(&self.target, self.client.clone());
         let mut failures = 0;
         loop {
             let event = tokio::select! {
                 biased;
                 event = events.next() => event,
                 // A watch that was taken up again says nothing until something happens: no news is good news.
-                () = self.clock.sleep(RECOVERED_AFTER), if failures > 0 => Some(Ok(None)),
+                () = self.clock.sleep(RECOVERED_AFTER), if failures > 0 => {
+                    failures = 0;
+                    self.observe(None);
+                    continue;
+                }
             };
             match event {
                 Some(Ok(event)) => {
                     failures = 0;
-                    self.observe(event);
+                    self.observe(Some(event));
                 }
-                Some(Err(error)) if is_unreadable(&error) => return,
                 Some(Err(error)) => {
                     failures += 1;
                     self.failed(&error, failures).await;
@@ -150,13 +139,12 @@ impl<K: Object> Leg<K> {
         }
     }
 
-    fn observe<D: Delivery<K>>(&self, event: Option<Event<D>>) {
+    /// Takes in an event, or that there was none for a while.
+    fn observe(&self, event: Option<Event<Wire>>) {
         let is_listed = matches!(event, Some(Event::InitDone));
-        let namespace = self.namespace.as_deref();
-        match event.map(|event| self.open(event)) {
-            Some(Ok(event)) => self.feed.change(|cache| cache.observe_in(namespace, event)),
-            Some(Err(key)) => self.feed.change(|cache| cache.unreadable(&key)),
-            None => {}
+        let taken_in = event.map(|event| self.intake.observe(self.namespace.as_deref(), event));
+        if let Some(Err(Unreadable { key, why })) = taken_in {
+            tracing::warn!(watch = %self.title, object = %key, error = %why, "Cannot read the object; it is left out");
         }
         if is_listed || self.is_listed() {
             self.check.well();
@@ -165,26 +153,6 @@ impl<K: Object> Leg<K> {
         if is_listed {
             self.progress(|leg| *leg = feed::Leg { listed: true, trouble: None });
         }
-    }
-
-    /// The event with its object, or the name of an object that cannot be read.
-    fn open<D: Delivery<K>>(&self, event: Event<D>) -> Result<Event<K>, ObjectKey> {
-        let read = |delivery: D| {
-            let mut object = delivery.open().map_err(|bad| {
-                let key = ObjectKey { namespace: bad.meta.namespace, name: bad.meta.name.unwrap_or_default() };
-                tracing::warn!(watch = %self.title, object = %key, error = bad.why, "Cannot read the object");
-                key
-            })?;
-            slim(&mut object, &self.field_manager);
-            Ok(object)
-        };
-        Ok(match event {
-            Event::Apply(delivery) => Event::Apply(read(delivery)?),
-            Event::Delete(delivery) => Event::Delete(read(delivery)?),
-            Event::InitApply(delivery) => Event::InitApply(read(delivery)?),
-            Event::Init => Event::Init,
-            Event::InitDone => Event::InitDone,
-        })
     }
 
     async fn failed(&self, error: &watcher::Error, failures: u32) {
@@ -205,11 +173,11 @@ impl<K: Object> Leg<K> {
     }
 
     fn is_listed(&self) -> bool {
-        self.feed.progress.borrow().legs.get(&self.namespace).is_some_and(|leg| leg.listed)
+        self.intake.progress().borrow().legs.get(&self.namespace).is_some_and(|leg| leg.listed)
     }
 
     fn progress(&self, change: impl FnOnce(&mut feed::Leg)) {
-        self.feed.progress.send_modify(|progress| {
+        self.intake.progress().send_modify(|progress| {
             progress.begun |= self.namespace.is_none();
             change(progress.legs.entry(self.namespace.clone()).or_default());
         });
@@ -236,10 +204,4 @@ fn advice(error: &watcher::Error) -> &'static str {
         Some(401) => ": the credentials are not accepted",
         _ => "",
     }
-}
-
-/// Whether the trouble is the contents of an object, and not the way to the API.
-fn is_unreadable(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchFailed};
-    matches!(error, InitialListFailed(kube::Error::SerdeError(_)) | WatchFailed(kube::Error::SerdeError(_)))
 }

@@ -2,13 +2,15 @@
 
 mod feed;
 mod leg;
+mod wire;
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use kube::Client;
-use serde_json::Value;
+use serde::Deserialize;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use feed::Subscription;
@@ -19,9 +21,9 @@ use crate::cache::{Cache, IndexId};
 use crate::health::Health;
 use crate::journal;
 use crate::key::ObjectKey;
-use crate::loops::{self, Loops};
+use crate::loops::{self, FieldChange, Loops};
 use crate::metrics::Metrics;
-use crate::object::Object;
+use crate::object::{Known, Object};
 use crate::tap::{Call, Tap};
 use crate::watch::{Watch, WatchKey};
 use windlass_clock::Clock;
@@ -42,7 +44,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Clock,
     pub(crate) health: Health,
     pub(crate) metrics: Metrics,
-    /// The one field manager whose managed fields are kept in caches; the others are dropped to save memory.
+    /// The operator's name: of managed fields, caches keep what it applied.
     pub(crate) field_manager: String,
     /// The cluster, where there are several.
     pub(crate) cluster: Option<Arc<str>>,
@@ -64,7 +66,6 @@ impl<K: Object> Clone for Informer<K> {
 struct Shared<K: Object> {
     watch: Watch<K>,
     feed: Arc<Feed<K>>,
-    field_manager: String,
     _running: AbortOnDropHandle<()>,
 }
 
@@ -105,16 +106,16 @@ impl Informers {
 
     fn start<K: Object>(&self, watch: Watch<K>) -> Shared<K> {
         let register = &self.0;
-        let feed = Arc::new(Feed::default());
+        let feed = Arc::new(Feed::new(register.surroundings.field_manager.clone()));
         let watcher = Watcher {
-            watch: watch.clone(),
-            feed: feed.clone(),
+            target: watch.target(),
+            namespaces: watch.namespaces().clone(),
+            intake: feed.clone(),
             client: register.client.clone(),
             surroundings: register.surroundings.clone(),
         };
         let running = AbortOnDropHandle::new(tokio::spawn(watcher.run()));
-        let field_manager = register.surroundings.field_manager.clone();
-        Shared { watch, feed, field_manager, _running: running }
+        Shared { watch, feed, _running: running }
     }
 }
 
@@ -128,81 +129,96 @@ impl Register {
     }
 
     /// What is known of the object that a call changes.
-    fn known(&self, call: &Call) -> Option<Value> {
+    fn known(&self, call: &Call) -> Option<Known> {
         let key = loops::changed_object(call)?;
         self.interested(call).iter().find_map(|informer| informer.known(&key))
     }
 
-    fn wrote(&self, call: &Call, answer: &[u8], before: Option<&Value>) {
+    fn wrote(&self, call: &Call, text: &[u8], before: Option<Known>) {
         let interested = self.interested(call);
         if interested.is_empty() {
             return;
         }
-        let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return };
-        // The one that knew the object before: others may have another form of it.
-        let knows = |informer: &&Arc<dyn AnyInformer>| {
-            loops::changed_object(call).is_some_and(|key| informer.known(&key).is_some())
-        };
-        let after = || interested.iter().find(knows)?.form(&answer);
-        match before.and_then(|before| Some((before, after()?))) {
-            Some((before, after)) => {
-                journal::changed(call, loops::changed(before, &after).into_iter().map(|change| change.path));
-                self.look_for_loops(call, &answer, |_| Some((before.clone(), after)));
-            }
-            None => {
-                let known = |key: &ObjectKey| interested.iter().find_map(|informer| informer.known(key));
-                self.look_for_loops(call, &answer, |key| Some((known(key)?, after()?)));
-            }
-        }
+        let Ok(answer) = serde_json::from_slice::<Answer>(text) else { return };
+        let key = loops::changed_object(call);
+        let (mut before, mut after) = (before, None);
         for informer in interested {
-            informer.wrote(call, &answer);
+            // Of the one that knew the object before: others may have another form of it.
+            let known = key.as_ref().and_then(|key| informer.known(key));
+            let now = informer.wrote(call, &answer, text);
+            if known.is_some() && after.is_none() {
+                before = before.or(known);
+                after = now;
+            }
         }
+        let Some((before, after)) = before.zip(after) else { return self.look_for_loops(call, text, || None) };
+        let changes = OnceCell::new();
+        let changes = || changes.get_or_init(|| loops::changed(&before.value(), &after.value())).clone();
+        if journal::is_recorded() {
+            journal::changed(call, changes().into_iter().map(|change| change.path));
+        }
+        self.look_for_loops(call, text, || Some(changes()));
     }
 
-    fn look_for_loops(&self, call: &Call, answer: &Value, compare: impl FnOnce(&ObjectKey) -> Option<(Value, Value)>) {
+    fn look_for_loops(&self, call: &Call, text: &[u8], changes: impl FnOnce() -> Option<Vec<FieldChange>>) {
         if let Some(loops) = &self.surroundings.loops {
-            loops.wrote(call, answer, compare);
+            loops.wrote(call, text, changes);
         }
     }
+}
+
+/// What must be known of the answer to a write before it is read: an object, or a word about its deletion.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: AnsweredMeta,
+    #[serde(default)]
+    details: Option<AnsweredMeta>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AnsweredMeta {
+    uid: Option<String>,
+    deletion_timestamp: Option<String>,
 }
 
 /// An informer of any kind.
 trait AnyInformer: Any + Send + Sync {
-    fn wrote(&self, call: &Call, answer: &Value);
+    /// Takes in the answer to a write, and gives the object that is in it.
+    fn wrote(&self, call: &Call, answer: &Answer, text: &[u8]) -> Option<Known>;
     /// The object as it is known.
-    fn known(&self, key: &ObjectKey) -> Option<Value>;
-    /// The object in `answer` in the same form.
-    fn form(&self, answer: &Value) -> Option<Value>;
+    fn known(&self, key: &ObjectKey) -> Option<Known>;
 }
 
 impl<K: Object> AnyInformer for Shared<K> {
-    fn wrote(&self, call: &Call, answer: &Value) {
+    fn wrote(&self, call: &Call, answer: &Answer, text: &[u8]) -> Option<Known> {
         let is_delete = call.verb == "delete";
-        if answer["kind"] == "Status" {
+        if answer.kind == "Status" {
             // The answer to a deletion that took effect at once names the uid only.
-            if let (true, Some(uid)) = (is_delete, answer["details"]["uid"].as_str()) {
+            let uid = answer.details.as_ref().and_then(|details| details.uid.as_deref());
+            if let Some(uid) = uid.filter(|_| is_delete) {
                 self.feed.change(|cache| cache.deleted(uid, call.namespace.as_deref()));
             }
-            return;
+            return None;
         }
         // An object that comes back from a deletion without a deletion timestamp is the one that was removed.
-        let is_other_kind = answer["kind"] != self.watch.kind().as_str();
-        if is_other_kind || (is_delete && answer["metadata"]["deletionTimestamp"].is_null()) {
-            return;
+        let is_removed = is_delete && answer.metadata.deletion_timestamp.is_none();
+        if is_removed || answer.kind != self.watch.kind() {
+            return None;
         }
-        let Ok(mut object) = K::deserialize(answer) else { return };
-        if self.watch.matches(&object) {
-            slim(&mut object, &self.field_manager);
+        let object = self.feed.cache.keep(serde_json::from_slice(text).ok()?);
+        let known = object.object.clone();
+        if self.watch.matches(&known) {
             self.feed.change(|cache| cache.wrote(object, self.watch.selects_fields()));
         }
+        Some(known)
     }
 
-    fn known(&self, key: &ObjectKey) -> Option<Value> {
-        serde_json::to_value(&*self.feed.cache.get(key)?).ok()
-    }
-
-    fn form(&self, answer: &Value) -> Option<Value> {
-        serde_json::to_value(K::deserialize(answer).ok()?).ok()
+    fn known(&self, key: &ObjectKey) -> Option<Known> {
+        Some(self.feed.cache.get(key)?)
     }
 }
 
@@ -237,7 +253,7 @@ impl<K: Object> Informer<K> {
 
     /// What is watched, in words.
     pub fn title(&self) -> String {
-        self.0.watch.title()
+        self.0.watch.target().title()
     }
 
     /// Keeps an index of the objects by the values that `values` finds in each. It is in step with the cache, own writes
@@ -273,12 +289,5 @@ impl<K: Object> Index<K> {
 impl<K: Object> Drop for Index<K> {
     fn drop(&mut self) {
         self.informer.drop_index(self.id);
-    }
-}
-
-/// Drops what no reconcile reads: the managed fields of everyone but this operator.
-fn slim<K: Object>(object: &mut K, field_manager: &str) {
-    if let Some(fields) = &mut object.meta_mut().managed_fields {
-        fields.retain(|entry| entry.manager.as_deref() == Some(field_manager));
     }
 }

@@ -1,6 +1,6 @@
 //! The runs that are remembered, by object: a bounded number of objects, and of runs for each.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::page::{History, Question};
@@ -18,7 +18,9 @@ pub struct Runs(Arc<Mutex<Book>>);
 
 #[derive(Default)]
 struct Book {
-    objects: HashMap<Subject, Past>,
+    objects: HashMap<Arc<Subject>, Past>,
+    /// The objects in the order in which they were last looked at.
+    order: BTreeMap<u64, Arc<Subject>>,
     sequence: u64,
 }
 
@@ -56,7 +58,7 @@ impl Runs {
         let more = found.len().saturating_sub(max);
         found.truncate(max);
         let histories = found.into_iter().map(|(subject, past)| History {
-            object: subject.clone(),
+            object: Subject::clone(subject),
             running: past.running.as_ref().map(|run| run.copy()),
             runs: past.runs.iter().rev().cloned().collect(),
         });
@@ -71,16 +73,32 @@ impl Runs {
 impl Book {
     fn touch(&mut self, subject: &Subject) -> &mut Past {
         self.sequence += 1;
-        if self.objects.len() >= OBJECTS_MAX && !self.objects.contains_key(subject) {
-            let idle = self.objects.iter().filter(|(_, past)| past.running.is_none());
-            let oldest = idle.min_by_key(|(_, past)| past.touched).map(|(subject, _)| subject.clone());
-            if let Some(oldest) = oldest {
-                self.objects.remove(&oldest);
+        let known = self.objects.get_key_value(subject).map(|(key, past)| (key.clone(), past.touched));
+        let key = match known {
+            Some((key, touched)) => {
+                self.order.remove(&touched);
+                key
             }
-        }
-        let past = self.objects.entry(subject.clone()).or_default();
+            None => {
+                if self.objects.len() >= OBJECTS_MAX {
+                    self.forget_oldest();
+                }
+                Arc::new(subject.clone())
+            }
+        };
+        self.order.insert(self.sequence, key.clone());
+        let past = self.objects.entry(key).or_default();
         past.touched = self.sequence;
         past
+    }
+
+    /// Forgets the object that nobody works on and that was looked at the longest ago.
+    fn forget_oldest(&mut self) {
+        let is_idle = |key: &Arc<Subject>| self.objects.get(key).is_none_or(|past| past.running.is_none());
+        let Some(at) = self.order.iter().find(|(_, key)| is_idle(key)).map(|(at, _)| *at) else { return };
+        if let Some(key) = self.order.remove(&at) {
+            self.objects.remove(&key);
+        }
     }
 }
 

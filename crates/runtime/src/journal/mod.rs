@@ -11,7 +11,7 @@ mod words;
 
 pub use book::{OBJECTS_MAX, RUNS_PER_OBJECT_MAX, Runs};
 pub use page::{History, Page, Question, Replica, Served};
-pub use present::is_recorded;
+pub use present::{is_recorded, subject};
 pub use record::{
     CALLS_MAX, FIELDS_MAX, Happened, Made, Next, Run, SEEN_MAX, Seen, Subject, TRIGGERS_MAX, Trigger, Turn,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::record::{CALLS_MAX, FIELDS_MAX, Made, Next, Run, SEEN_MAX, Seen, TRIGGERS_MAX, Trigger, Turn};
+use super::record::{CALLS_MAX, FIELDS_MAX, Made, Next, Run, SEEN_MAX, Seen, Subject, TRIGGERS_MAX, Trigger, Turn};
 use super::words::clip;
 use crate::tap::Call;
 use crate::trace::{self, Tracer};
@@ -13,6 +13,7 @@ use crate::trace::{self, Tracer};
 /// A run in progress.
 pub(crate) struct Present {
     id: String,
+    subject: Option<Subject>,
     started: Timestamp,
     record: Mutex<Run>,
     trace: Option<(Tracer, trace::Context)>,
@@ -30,12 +31,17 @@ tokio::task_local! {
 }
 
 impl Present {
-    /// A run of the controller called `controller` that begins.
-    pub(crate) fn new(controller: &str, started: Timestamp, tracer: Option<&Tracer>) -> Arc<Self> {
+    /// A run of the controller called `controller` that begins, for the object `subject`.
+    pub(crate) fn new(
+        controller: &str,
+        subject: Option<Subject>,
+        started: Timestamp,
+        tracer: Option<&Tracer>,
+    ) -> Arc<Self> {
         let id = new_id();
         let record = Mutex::new(Run::new(id.clone(), controller.to_owned(), started));
         let trace = tracer.map(|tracer| (tracer.clone(), tracer.root()));
-        Arc::new(Self { id, started, record, trace })
+        Arc::new(Self { id, subject, started, record, trace })
     }
 
     /// The same as in the log and in traces.
@@ -83,6 +89,11 @@ impl Present {
 /// Whether the present piece of work belongs to a run.
 pub fn is_recorded() -> bool {
     RUN.try_with(|_| ()).is_ok()
+}
+
+/// The object that the present piece of work is done for, if it belongs to a run.
+pub fn subject() -> Option<Subject> {
+    RUN.try_with(|run| run.subject.clone()).ok().flatten()
 }
 
 /// The trace that the present piece of work belongs to.
@@ -194,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_happens_during_a_run_is_entered_and_what_happens_outside_is_not() {
-        let present = Present::new("cache", Timestamp::UNIX_EPOCH, None);
+        let present = Present::new("cache", None, Timestamp::UNIX_EPOCH, None);
         let get = call(Method::GET, "/api/v1/namespaces/a/pods/p");
         let post = call(Method::POST, "/api/v1/namespaces/a/pods");
         let patch = call(Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/d");
@@ -228,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_that_calls_without_end_is_bounded() {
-        let present = Present::new("cache", Timestamp::UNIX_EPOCH, None);
+        let present = Present::new("cache", None, Timestamp::UNIX_EPOCH, None);
         let patch = call(Method::PATCH, "/api/v1/namespaces/a/pods/p");
         let work = async {
             for number in 0..1000 {

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 use windlass_core::Event;
 
-pub(crate) use self::compare::changed;
+pub(crate) use self::compare::{FieldChange, changed};
 use self::ledger::{Flap, Ledger};
 use crate::events::Recorder;
 use crate::key::ObjectKey;
@@ -56,21 +56,15 @@ impl Loops {
         Self(Arc::new(Inner { clock, metrics, events, state: Mutex::default() }))
     }
 
-    /// Takes in an own write. `compare` gives the object before and after it, in the same form.
-    pub(crate) fn wrote(
-        &self,
-        call: &Call,
-        answer: &Value,
-        compare: impl FnOnce(&ObjectKey) -> Option<(Value, Value)>,
-    ) {
+    /// Takes in an own write and its answer. `changes` are what it changed, if that is known.
+    pub(crate) fn wrote(&self, call: &Call, answer: &[u8], changes: impl FnOnce() -> Option<Vec<FieldChange>>) {
         let Some(key) = changed_object(call) else { return };
-        let object = (call.group.clone(), call.resource.clone(), key.clone());
+        let object = (call.group.clone(), call.resource.clone(), key);
         let now = self.0.clock.elapsed();
         if !self.lock().ledger.is_busy(&object, now) {
             return;
         }
-        let Some((before, after)) = compare(&key) else { return };
-        let changes = changed(&before, &after);
+        let Some(changes) = changes() else { return };
         let Some(flap) = self.lock().ledger.enter(&object, changes, now) else { return };
         self.report(answer, &flap, now);
     }
@@ -81,7 +75,8 @@ impl Loops {
         self.lock().hot.get(uid).filter(|hot| hot.until > now).cloned()
     }
 
-    fn report(&self, answer: &Value, flap: &Flap, now: Duration) {
+    fn report(&self, answer: &[u8], flap: &Flap, now: Duration) {
+        let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
         let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let kind = text("/kind").unwrap_or_default();
         let name = text("/metadata/name").unwrap_or_default();

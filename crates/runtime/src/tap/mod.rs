@@ -15,7 +15,6 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
-use serde_json::Value;
 use tokio::sync::watch;
 use tower::{BoxError, Service};
 
@@ -24,6 +23,7 @@ pub use calls::{Entry, JOURNAL_MAX, Journal};
 pub use rights::{PLACES_MAX, Place, RIGHTS_MAX, Right, Rights, Uses};
 
 use crate::metrics::Metrics;
+use crate::object::Known;
 use crate::{journal, shards, trace};
 use windlass_clock::Clock;
 
@@ -34,9 +34,9 @@ pub type Next = Box<dyn FnOnce(Request<Body>) -> Answer + Send>;
 /// Stands in the way of calls: may answer by itself, change, delay, refuse, or pass them on.
 pub type Intercept = Arc<dyn Fn(&Call, Request<Body>, Next) -> Answer + Send + Sync>;
 /// Learns of every successful write, of what the API answered, and of what was known before, where somebody asks for that.
-pub type OnWrite = Box<dyn Fn(&Call, &[u8], Option<&Value>) + Send + Sync>;
+pub(crate) type OnWrite = Box<dyn Fn(&Call, &[u8], Option<Known>) + Send + Sync>;
 /// Finds what is known of the object that a call changes.
-pub(crate) type Known = Box<dyn Fn(&Call) -> Option<Value> + Send + Sync>;
+pub(crate) type Ask = Box<dyn Fn(&Call) -> Option<Known> + Send + Sync>;
 
 /// The tap; clones are the same tap.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ struct Inner {
     fence: Arc<Fence>,
     intercept: RwLock<Option<Intercept>>,
     on_write: RwLock<Vec<OnWrite>>,
-    known: RwLock<Option<Known>>,
+    known: RwLock<Option<Ask>>,
 }
 
 /// What keeps a process from writing when it must not.
@@ -149,11 +149,11 @@ impl Tap {
 
     /// Lets `known` be asked, before a write of a recorded run, what is known of its object: the watch may tell of the write
     /// before its answer comes, and then nothing of it seems to be new.
-    pub(crate) fn ask(&self, known: Known) {
+    pub(crate) fn ask(&self, known: Ask) {
         *self.0.known.write().expect("no code that can panic runs under this lock") = Some(known);
     }
 
-    fn known(&self, call: &Call) -> Option<Value> {
+    fn known(&self, call: &Call) -> Option<Known> {
         let known = self.0.known.read().expect("asking does not panic");
         known.as_ref().filter(|_| journal::is_recorded()).and_then(|known| known(call))
     }
@@ -194,7 +194,7 @@ impl Tap {
         }
         match answer {
             Ok(response) if call.is_write() && !is_dry_run && response.status().is_success() => {
-                self.announce(&call, response, before.as_ref()).await
+                self.announce(&call, response, before).await
             }
             answer => answer,
         }
@@ -205,7 +205,7 @@ impl Tap {
         &self,
         call: &Call,
         response: Response<Body>,
-        before: Option<&Value>,
+        before: Option<Known>,
     ) -> Result<Response<Body>, BoxError> {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await?.to_bytes();
@@ -213,9 +213,9 @@ impl Tap {
             journal::named(call, name_in(&bytes).unwrap_or_default());
         }
         for listener in self.0.on_write.read().expect("listeners do not panic").iter() {
-            listener(call, &bytes, before);
+            listener(call, &bytes, before.clone());
         }
-        Ok(Response::from_parts(parts, Body::from(bytes.to_vec())))
+        Ok(Response::from_parts(parts, Body::from(bytes)))
     }
 }
 

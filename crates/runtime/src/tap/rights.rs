@@ -123,7 +123,8 @@ impl Right {
         Self { group: group.into(), resource: resource.into(), verb: verb.into() }
     }
 
-    fn of(call: &Call, verb: &str) -> Self {
+    /// What `verb` on the resource of `call` takes.
+    pub fn of(call: &Call, verb: &str) -> Self {
         let resource = match call.subresource.as_str() {
             "" => call.resource.clone(),
             subresource => format!("{}/{subresource}", call.resource),

@@ -91,12 +91,14 @@ pub(crate) struct Maker<'a> {
     name: &'a str,
     options: &'a ManifestOptions,
     registration: Registration,
+    /// Whether the program has commands that it carries into Pods of its own making.
+    carries: bool,
 }
 
 impl<'a> Maker<'a> {
     pub(crate) fn new(program: &'a dyn Program, options: &'a ManifestOptions) -> Self {
         let registration = program.registration(options.watch_namespaces.clone());
-        Self { name: program.name(), options, registration }
+        Self { name: program.name(), options, registration, carries: !program.commands().is_empty() }
     }
 
     fn has(&self, extra: Extra) -> bool {

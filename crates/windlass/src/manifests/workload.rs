@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, HTTPGetAction, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+    Capabilities, Container, ContainerPort, EnvVar, HTTPGetAction, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
     ResourceRequirements, SeccompProfile, SecurityContext, TopologySpreadConstraint,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
@@ -99,6 +99,7 @@ impl Maker<'_> {
             image: Some(self.options.image.clone()),
             command: (!self.options.command.is_empty()).then(|| self.options.command.clone()),
             args: Some(args),
+            env: self.image_name().map(|variable| vec![variable]),
             ports: Some(ports),
             liveness_probe: Some(probe("/healthz")),
             readiness_probe: Some(probe("/readyz")),
@@ -111,6 +112,17 @@ impl Maker<'_> {
             }),
             ..Container::default()
         }
+    }
+}
+
+impl Maker<'_> {
+    /// An operator that carries a command into Pods of its own making has to know its image. `host` is none.
+    fn image_name(&self) -> Option<EnvVar> {
+        (self.carries && self.options.image != "host").then(|| EnvVar {
+            name: "WINDLASS_OPERATOR_IMAGE".into(),
+            value: Some(self.options.image.clone()),
+            ..EnvVar::default()
+        })
     }
 }
 

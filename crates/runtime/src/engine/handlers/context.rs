@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use kube::{Client, Resource};
 use serde::Serialize;
@@ -13,7 +12,7 @@ use windlass_core::{Child, CustomResource, Event, World};
 
 use super::answer::Failure;
 use super::decide::Cause;
-use crate::engine::act::{Before, Trouble, act, keep};
+use crate::engine::act::{Before, Deed, Trouble, act, keep};
 use crate::engine::kinds::Nursery;
 use crate::engine::step::{Owner, Refusal, Step, Unwanted};
 use crate::engine::{REFUSED_RECHECK, UNSEEN_RECHECK};
@@ -123,10 +122,8 @@ impl<R: CustomResource> HandlerContext<R> {
         let Surroundings { nursery, owner, handle, .. } = &self.0.surroundings;
         let child = Child::new(&object).map_err(Failure::permanent)?;
         self.cool_down()?;
-        let (_, event) = keep(&handle.client, nursery, owner, child, |_| Before::Other).await.map_err(failed)?;
-        if let Some(event) = event {
-            self.event(event);
-        }
+        let deed = keep(&handle.client, nursery, owner, child).await.map_err(failed)?;
+        self.tell_of(deed);
         Ok(())
     }
 
@@ -154,7 +151,7 @@ impl<R: CustomResource> HandlerContext<R> {
         }
         let key = ObjectKey { namespace: owner.namespace.clone(), name: name.to_owned() };
         let Some(live) = cache.live(&key) else { return Ok(()) };
-        let meta: ObjectMeta = serde_json::from_value(live["metadata"].clone()).unwrap_or_default();
+        let meta = live.meta().clone();
         if meta.deletion_timestamp.is_some() {
             return Ok(());
         }
@@ -163,9 +160,7 @@ impl<R: CustomResource> HandlerContext<R> {
         }
         let Some(unwanted) = Unwanted::of(&resource, meta) else { return Ok(()) };
         let step = Step::Delete(unwanted);
-        if let Some(event) = act(&handle.client, &owner.manager, &step, Before::Other).await.map_err(failed)? {
-            self.event(event);
-        }
+        self.tell_of(act(&handle.client, &owner.manager, &step, Before::Other).await.map_err(failed)?);
         Ok(())
     }
 
@@ -181,9 +176,25 @@ impl<R: CustomResource> HandlerContext<R> {
 
     /// Tells people something about the resource.
     pub fn event(&self, event: Event) {
+        self.log(&event);
         let Surroundings { handle, resource, .. } = &self.0.surroundings;
-        tracing::info!(resource = %ObjectKey::of(&**resource), reason = %event.reason, "{}", event.message);
         handle.events.record(&**resource, &(), event);
+    }
+
+    /// Says what was done: in the log, and to people if they do not expect it.
+    fn tell_of(&self, deed: Option<Deed>) {
+        let Some(deed) = deed else { return };
+        self.log(deed.words());
+        let spec_is_new = matches!(self.0.cause, Cause::Create | Cause::Update | Cause::Field);
+        if let Some(event) = deed.event(spec_is_new) {
+            let Surroundings { handle, resource, .. } = &self.0.surroundings;
+            handle.events.record(&**resource, &(), event);
+        }
+    }
+
+    fn log(&self, event: &Event) {
+        let resource = ObjectKey::of(&*self.0.surroundings.resource);
+        tracing::info!(%resource, reason = %event.reason, "{}", event.message);
     }
 
     /// The declared kinds, as the caches know them.
