@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_cluster::{PODS_DEFAULT, PODS_MAX};
 
+use crate::commands::chaos::ChaosCommand;
 use crate::commands::create::CreateCommand;
 use crate::commands::dev::DevOptions;
 use crate::commands::image::ImageCommand;
@@ -71,6 +72,9 @@ pub(crate) enum Command {
     Wait(WaitOptions),
     /// Show events, oldest first.
     Events(EventsOptions),
+    /// Make Pods and Services fail on purpose, for a while: kill, pause, disconnect, fill, slow, skew.
+    #[command(subcommand)]
+    Chaos(ChaosCommand),
     /// Show, fill and clear the store of images that Pods run from.
     #[command(subcommand)]
     Image(ImageCommand),
@@ -331,7 +335,7 @@ pub(crate) struct EnvtestOptions {
 }
 
 /// Reads `90s`, `5m`, `1h30m` or a plain number of seconds.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(std::time::Duration::from_secs(seconds));
     }

@@ -1,6 +1,7 @@
 //! The `windlass` command: parse, understand, run.
 
 mod arguments;
+mod chaos;
 mod commands;
 mod connection;
 mod dev;
@@ -62,6 +63,7 @@ async fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Logs(options) => commands::logs::run(&options, &target).await,
         Command::Wait(options) => commands::wait::run(&options, &target).await,
         Command::Events(options) => commands::events::run(&options, &target).await,
+        Command::Chaos(command) => commands::chaos::run(&command, &target).await,
         Command::Image(command) => commands::image::run(&command).await,
         Command::Init(options) => commands::init::run(&options),
         Command::Create(command) => commands::create::run(&command),

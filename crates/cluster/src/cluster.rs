@@ -20,7 +20,7 @@ use windlass_store::Store;
 use crate::address::Taken;
 use crate::directory::write_private;
 use crate::lock::Lock;
-use crate::node::{NodeDoor, node_config};
+use crate::node::{NodeDoor, install_chaos, node_config};
 use crate::pki::Pki;
 use crate::renewal::Renewal;
 use crate::tasks::{Failure, Failures, Group, failures};
@@ -232,6 +232,7 @@ impl Cluster {
         let directory = place.directory.as_ref().ok_or(StartError::NodeNeedsDirectory)?;
         let user = User::new(format!("system:node:{}", config.node_name), ["system:nodes", "system:masters"]);
         let client = self.client_of(user);
+        install_chaos(&client).await;
         let settings = node_config(config, directory.node(), place.range, place.address.port(), client);
         let settings = NodeConfig { network: place.network.clone(), runc: place.runc.clone(), ..settings };
         let node = Arc::new(Node::new(settings).await?);

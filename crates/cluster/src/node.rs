@@ -3,18 +3,28 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::conditions::is_crd_established;
+use kube::runtime::wait::await_condition;
+use kube::{Client, CustomResourceExt, ResourceExt};
 use tokio::net::TcpStream;
 use windlass_apiserver::{Body, NodeProxy, NodeProxyError, PodPlace};
 use windlass_clock::Clock;
 use windlass_controllers::FakeUsage;
+use windlass_node::chaos::Chaos;
 use windlass_node::{Node, NodeConfig};
 use windlass_schema::kubelet::SUMMARY_PATH;
 
 use crate::{ClusterConfig, ClusterRange, PODS_MAX};
+
+/// How long the kind of chaos may take to be served.
+const INSTALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The way to a node that is known only after the API server is there, and to those that only seem to run Pods.
 pub(crate) struct NodeDoor {
@@ -98,6 +108,24 @@ pub fn end_survivors(dir: &Path) -> usize {
     windlass_node::network::clear(&node);
     windlass_node::sweep_remains();
     ended
+}
+
+/// Makes the kind `Chaos` known, which the node carries out. Pods run as well without it.
+pub(crate) async fn install_chaos(client: &Client) {
+    let definition = Chaos::crd();
+    let name = definition.name_any();
+    let all: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let apply = PatchParams::apply("windlass").force();
+    let served = async {
+        all.patch(&name, &apply, &Patch::Apply(&definition)).await.map_err(|error| error.to_string())?;
+        let established = await_condition(all.clone(), &name, is_crd_established());
+        established.await.map(drop).map_err(|error| error.to_string())
+    };
+    match tokio::time::timeout(INSTALL_LIMIT, served).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the kind Chaos is not there"),
+        Err(_) => tracing::warn!("the kind Chaos is not served yet"),
+    }
 }
 
 /// What the node is told.

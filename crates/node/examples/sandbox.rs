@@ -39,6 +39,8 @@ async fn run() -> std::io::Result<()> {
         network: None,
         contained: None,
         nice: 0,
+        ask_of_files: false,
+        faults: Default::default(),
     };
     let mut running = launcher.container("example", &spec).await?;
     let (mut stdout, mut stderr) = running.take_output().expect("the output was not taken before");

@@ -8,6 +8,7 @@ use kube::Resource;
 use crate::address::{AddressPool, PodAddress};
 use crate::cache::Cache;
 use crate::cgroup::{Cgroups, Controller, Unavailable};
+use crate::chaos::{Board, Cuts};
 use crate::config::NodeConfig;
 use crate::event::Recorder;
 use crate::image::ImageStore;
@@ -39,6 +40,10 @@ pub(crate) struct Context {
     /// What Pods were promised of the node.
     pub(crate) room: Room,
     pub(crate) leaving: Leaving,
+    /// What containers are to suffer.
+    pub(crate) board: Board,
+    /// Who is cut off from whom.
+    pub(crate) cuts: Cuts,
     /// Set before the first Pod is looked at; empty if there is none.
     pub(crate) name_server: OnceLock<NameServer>,
 }

@@ -4,8 +4,10 @@ mod account;
 mod address;
 mod cache;
 pub mod cgroup;
+pub mod chaos;
 mod config;
 mod context;
+mod elf;
 mod event;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

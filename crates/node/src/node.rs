@@ -15,6 +15,7 @@ use crate::account::Account;
 use crate::address::AddressPool;
 use crate::cache::Cache;
 use crate::cgroup::{Cgroups, Unavailable};
+use crate::chaos::{self, Board, Cuts};
 use crate::config::NodeConfig;
 use crate::context::Context;
 use crate::event::Recorder;
@@ -99,6 +100,8 @@ impl Node {
             directory: Directory::new(config.api, config.cluster_domain.clone()),
             room: Room::new(registration::capacity()),
             leaving: Leaving::default(),
+            board: Board::default(),
+            cuts: Cuts::default(),
             name_server: OnceLock::new(),
             config,
         };
@@ -138,6 +141,7 @@ impl Node {
             registration::keep_lease(context, node, stop.clone()),
             proxy::run(Arc::clone(context), stop.clone()),
             Arc::clone(&self.stats).run(context.live.clone(), stop.clone()),
+            chaos::run(context, &self.pods, stop.clone()),
             self.pods.run(stop),
         );
         let ending = Arc::clone(context);
@@ -195,6 +199,9 @@ impl Node {
     /// Why there is none: the Pod is not here, or nothing listens there.
     pub async fn dial(&self, namespace: &str, pod: &str, port: u16) -> Result<TcpStream, String> {
         let to = self.destination(namespace, pod)?;
+        if self.context.cuts.is_cut_from_api(to.address, self.context.config.api) {
+            return Err("it is cut off from the API server".to_owned());
+        }
         stream::connect((to.address, port).into()).await
     }
 

@@ -189,6 +189,18 @@ pub(crate) fn install_filter(program: &[libc::sock_filter], flags: u64) -> io::R
     Ok(listens.then(|| unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
 }
 
+/// Lets a filter decide which packets a socket gets; one that it had goes.
+pub(crate) fn filter_packets(socket: impl AsFd, program: &[libc::sock_filter]) -> io::Result<()> {
+    // The kernel reads the program, which outlives the call.
+    let program = libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_ptr().cast_mut() };
+    set_option(socket, (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER), &program)
+}
+
+/// Lets a socket have all of its packets again; one without a filter is no error.
+pub(crate) fn pass_packets(socket: impl AsFd) {
+    let _ = set_option(socket, (libc::SOL_SOCKET, libc::SO_DETACH_FILTER), &0_i32);
+}
+
 /// One system call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Notification {
@@ -253,15 +265,19 @@ pub(crate) fn read_memory(pid: u32, address: u64, buffer: &mut [u8]) -> io::Resu
 
 /// Lets a socket have a local address while its port is chosen at connect, so that ports are not used up.
 pub(crate) fn choose_port_at_connect(socket: impl AsFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the kernel reads a live int of the size given.
+    set_option(socket, (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT), &1_i32)
+}
+
+/// Sets an option of a socket to what the kernel reads as such.
+fn set_option<T>(socket: impl AsFd, (level, option): (libc::c_int, libc::c_int), value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads a live value of the size given.
     let done = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
         )
     };
     check(done.into()).map(drop)

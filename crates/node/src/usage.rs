@@ -67,7 +67,7 @@ fn processor_time(stat: &str) -> Option<u64> {
 }
 
 /// The processes that any thread of a process has started and that still have it as their parent.
-fn children(process: i32) -> Vec<i32> {
+pub(crate) fn children(process: i32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     texts.flat_map(|text| text.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<i32>>()).collect()

@@ -109,6 +109,8 @@ fn spec(scratch: &Path, argv: &[&str]) -> ContainerSpec {
         network: None,
         contained: None,
         nice: 0,
+        ask_of_files: false,
+        faults: Default::default(),
     }
 }
 
@@ -281,6 +283,7 @@ async fn exec() {
         group: None,
         network: None,
         contained: None,
+        faults: Default::default(),
     };
     let result = async |exec: &ExecSpec| {
         let mut program = Launcher::default().exec("test", exec).await.unwrap();

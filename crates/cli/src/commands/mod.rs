@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod apply;
+pub(crate) mod chaos;
 pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod delete;

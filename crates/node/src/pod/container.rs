@@ -27,6 +27,7 @@ use super::sources::Sources;
 use super::spec::{Ingredients, container_spec};
 use super::survival::Survivor;
 use super::watchdog::{Excess, Together, Watchdog};
+use crate::chaos::Ailment;
 use crate::context::Context;
 use crate::image::{Hold, Image};
 use crate::log::{self, Log};
@@ -141,6 +142,7 @@ impl Job {
         let places = self.places().await?;
         let mut spec = self.spec(&image, &places)?;
         spec.keep = self.keep(&spec, &origin);
+        spec.faults = self.ailment().now();
         self.bound(&mut spec)?;
         let label =
             format!("{}/{}/{}", self.pod.namespace().unwrap_or_default(), self.pod.name_any(), self.container.name);
@@ -151,6 +153,11 @@ impl Job {
         let log = self.log().map_err(container_error)?;
         let init = self.until_started(&mut running).await?;
         self.attend(running, &spec, (init, Timestamp::now(), origin), log).map_err(container_error)
+    }
+
+    /// What the container suffers.
+    fn ailment(&self) -> Ailment {
+        self.context.board.of(&self.pod.uid().unwrap_or_default(), &self.container.name)
     }
 
     /// The log of this run.
@@ -190,6 +197,9 @@ impl Job {
             contained: spec.contained.clone(),
             group: spec.group.clone(),
             container: self.container.clone(),
+            takes_faults: true,
+            asks_of_files: spec.ask_of_files,
+            ailment: self.ailment(),
         };
         let uid = self.pod.uid().unwrap_or_default();
         let live = Live { inside: inside.clone(), console: Arc::clone(&console) };
@@ -233,7 +243,7 @@ impl Job {
                 }
                 Report::Exited(code) => return Err(refusal(format!("exited with {code} before it started"))),
                 Report::Notice(notice) => self.warn("Network", notice),
-                Report::Attached(_) => {}
+                Report::Attached(_) | Report::Suffers { .. } => {}
             }
         }
     }
@@ -325,6 +335,7 @@ impl Run {
         let before = self.before.unwrap_or_default();
         let prober = tokio::spawn(prober::watch(self.inside.clone(), before, sender)).abort_handle();
         let mut watchdog = self.watchdog(job);
+        let mut orders = self.inside.ailment.orders();
         let code = loop {
             tokio::select! {
                 report = self.running.next_report() => match report {
@@ -332,7 +343,9 @@ impl Run {
                     Report::Failed(_) => break 128,
                     Report::Notice(notice) => job.warn("Network", notice),
                     Report::Started { .. } | Report::Attached(_) => {}
+                    Report::Suffers { number, problem } => self.inside.ailment.told(number, problem),
                 },
+                request = orders.next() => self.running.request(request).await,
                 Some(finding) = findings.recv() => job.tell(Update::Finding(finding)).await,
                 excess = watchdog.excess(), if self.excess.is_none() => {
                     job.warn(excess.reason(), format!("Container {} is ended: {excess}", job.container.name));

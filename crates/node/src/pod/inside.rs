@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{grpc, unverified};
 use crate::cgroup::Group;
+use crate::chaos::Ailment;
 use crate::low_port;
 use crate::runc::Contained;
 use crate::sandbox::{self, ExecSpec, Input, Launcher, Output, Process, Report, Running};
@@ -47,6 +48,11 @@ pub(crate) struct Inside {
     /// What holds it to its limits.
     pub(crate) group: Option<Group>,
     pub(crate) container: Container,
+    /// Whether its supervisor takes orders of faults, and whether it is asked about writes to files.
+    pub(crate) takes_faults: bool,
+    pub(crate) asks_of_files: bool,
+    /// What programs that are run in it suffer as well.
+    pub(crate) ailment: Ailment,
 }
 
 impl Inside {
@@ -88,6 +94,7 @@ impl Inside {
             group: self.group.clone(),
             network: self.network.clone(),
             contained: self.contained.clone(),
+            faults: self.ailment.now(),
         }
     }
 
@@ -158,7 +165,7 @@ async fn exit_code(running: &mut Running) -> Result<i32, String> {
         match running.next_report().await {
             Report::Exited(code) => return Ok(code),
             Report::Failed(why) => return Err(why),
-            Report::Started { .. } | Report::Attached(_) | Report::Notice(_) => {}
+            Report::Started { .. } | Report::Attached(_) | Report::Notice(_) | Report::Suffers { .. } => {}
         }
     }
 }

@@ -73,7 +73,7 @@ impl Worker {
     /// Opens the ports of the machine that lead to the Pod, once.
     async fn open_host_ports(&mut self, addresses: Addresses) -> Result<(), String> {
         if self.host_ports.is_none() {
-            let open = HostPorts::open(&self.pod, addresses.pod, addresses.host).await?;
+            let open = HostPorts::open(&self.pod, addresses.pod, (addresses.host, &self.context.cuts)).await?;
             for notice in &open.notices {
                 self.context.events.normal(&*self.pod, None, "HostPort", notice.clone());
             }

@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use super::downward::Addresses;
 use super::environment::expand;
 use super::rights::rights;
+use crate::chaos;
 use crate::image::{Image, find_groups, find_user};
 use crate::sandbox::{
     ContainerSpec, Identity, Input, Mount, Neighbour, Process, Root, Source, make_beneath, open_beneath,
@@ -97,6 +98,8 @@ pub(crate) fn container_spec(from: &Ingredients<'_>) -> Result<ContainerSpec, Sp
         network: None,
         contained: None,
         nice: 0,
+        ask_of_files: from.pod.annotations().get(chaos::ANNOTATION).is_some_and(|asked| asked == chaos::DISK),
+        faults: Default::default(),
     })
 }
 

@@ -67,7 +67,7 @@ impl Job {
 
     /// Goes on with a container that runs already.
     pub(super) fn go_on(&self, survivor: Survivor) -> Result<Run, Refusal> {
-        let Survivor { running, attachment: Attachment { init, started, spec, .. }, before } = survivor;
+        let Survivor { running, attachment: Attachment { init, started, spec, takes_faults, .. }, before } = survivor;
         let refusal = |message: String| Refusal { reason: "CreateContainerError", message };
         let origin = spec.keep.as_ref().map(|keep| keep.origin.clone());
         let origin = origin.ok_or_else(|| refusal("it was not to be kept".to_owned()))?;
@@ -76,6 +76,7 @@ impl Job {
         let mut run =
             self.attend(running, &spec, (init, started, origin), log).map_err(|error| refusal(error.to_string()))?;
         run.before = Some(before);
+        run.inside.takes_faults = takes_faults;
         Ok(run)
     }
 }

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use super::leaving::Leaving;
 use super::routes::Route;
 use super::turns;
+use crate::chaos::Cuts;
 use crate::low_port;
 
 /// Flows that one address carries at once; a further one takes the place of the one that was quiet for the longest time.
@@ -80,8 +81,14 @@ fn touch(last: &Mutex<Instant>) {
 
 /// Carries datagrams until aborted; `route` may change meanwhile. Endpoints are asked from the address `own`, which must
 /// not be localhost: what a Pod sends there stays in the Pod, answers would as well.
-pub(super) async fn serve(socket: UdpSocket, own: Ipv4Addr, route: watch::Receiver<Arc<Route>>, leaving: Leaving) {
-    let mut flows = Flows { socket: Arc::new(socket), own, all: HashMap::new(), next: 0, limit: FLOWS_MAX, leaving };
+pub(super) async fn serve(
+    socket: UdpSocket,
+    own: Ipv4Addr,
+    route: watch::Receiver<Arc<Route>>,
+    (leaving, cuts): (Leaving, Cuts),
+) {
+    let all = HashMap::new();
+    let mut flows = Flows { socket: Arc::new(socket), own, all, next: 0, limit: FLOWS_MAX, leaving, cuts };
     let mut buffer = vec![0; BYTES_MAX];
     let mut sweeps = tokio::time::interval(SWEEP_EVERY);
     loop {
@@ -110,6 +117,7 @@ struct Flows {
     next: usize,
     limit: usize,
     leaving: Leaving,
+    cuts: Cuts,
 }
 
 impl Flows {
@@ -121,6 +129,10 @@ impl Flows {
             self.all.insert(client, flow);
         }
         let Some(flow) = self.all.get(&client) else { return };
+        let is_cut = self.cuts.follow().borrow().separate(&route.service, client.ip(), flow.backend.ip());
+        if is_cut {
+            return;
+        }
         touch(&flow.last);
         // The answer to an earlier datagram may be that nobody is there: then the next one goes elsewhere.
         if flow.socket.send(datagram).await.is_err() {
@@ -171,7 +183,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let (sender, receiver) = watch::channel(Arc::new(Route { service: Default::default(), backends, sticky }));
-        tokio::spawn(serve(socket, Ipv4Addr::LOCALHOST, receiver, Leaving::default()));
+        tokio::spawn(serve(socket, Ipv4Addr::LOCALHOST, receiver, (Leaving::default(), Cuts::default())));
         (address, sender)
     }
 
@@ -238,6 +250,7 @@ mod tests {
             next: 0,
             limit: 2,
             leaving: Leaving::default(),
+            cuts: Cuts::default(),
         };
         let clients: [SocketAddr; 3] = [1, 2, 3].map(|port| ([127, 0, 0, 1], port).into());
         for client in clients {

@@ -11,7 +11,9 @@ use tokio::sync::{Semaphore, watch};
 use super::leaving::Leaving;
 use super::routes::Route;
 use super::turns;
+use crate::chaos::{Cuts, Separations};
 use crate::low_port;
+use crate::sandbox::bar;
 
 /// Connections that one address carries at once; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 4096;
@@ -21,17 +23,29 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections until aborted; `route` may change meanwhile.
-pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Route>>, leaving: Leaving) {
+pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Route>>, leaving: Leaving, cuts: Cuts) {
     let next = Arc::new(AtomicUsize::new(0));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut separations = cuts.follow();
+    let close = |now: &Separations| bar(&listener, now.services.get(&route.borrow().service));
+    close(&separations.borrow_and_update());
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Ok(()) = separations.changed() => {
+                close(&separations.borrow_and_update());
+                continue;
+            }
+        };
+        match accepted {
             Ok((stream, client)) => {
                 let (route, next, leaving) = (Arc::clone(&route.borrow()), Arc::clone(&next), leaving.clone());
+                let cuts = cuts.clone();
                 tokio::spawn(async move {
                     let turn = next.fetch_add(1, Ordering::Relaxed);
-                    carry(stream, turns::order(&route, client.ip(), turn, &leaving)).await;
+                    let backends = turns::order(&route, client.ip(), turn, &leaving);
+                    carry(stream, client, &route, (backends, cuts)).await;
                     drop(place);
                 });
             }
@@ -44,13 +58,23 @@ pub(crate) async fn serve(listener: TcpListener, route: watch::Receiver<Arc<Rout
 }
 
 /// Hands a connection to the first endpoint that takes it. One that ends badly, or that nobody takes, is reset: an
-/// ordinary end would look like a complete answer.
-async fn carry(mut client: TcpStream, backends: Vec<SocketAddr>) {
+/// ordinary end would look like a complete answer. So is one between those who are cut off from one another.
+async fn carry(mut client: TcpStream, from: SocketAddr, route: &Route, (backends, cuts): (Vec<SocketAddr>, Cuts)) {
     for backend in backends {
-        let connected = tokio::time::timeout(CONNECT_LIMIT, low_port::connect(backend)).await;
+        let ends = (&route.service, from.ip(), backend.ip());
+        let connect = async {
+            // Nothing comes back from the other side of a cut.
+            let is_cut = cuts.follow().borrow().separate(ends.0, ends.1, ends.2);
+            if is_cut { std::future::pending().await } else { low_port::connect(backend).await }
+        };
+        let connected = tokio::time::timeout(CONNECT_LIMIT, connect).await;
         let Ok(Ok(mut server)) = connected else { continue };
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        if tokio::io::copy_bidirectional(&mut client, &mut server).await.is_err() {
+        let is_whole = tokio::select! {
+            copied = tokio::io::copy_bidirectional(&mut client, &mut server) => copied.is_ok(),
+            () = cuts.until_separated(ends.0, ends.1, ends.2) => false,
+        };
+        if !is_whole {
             let _ = (client.set_zero_linger(), server.set_zero_linger());
         }
         return;
@@ -89,7 +113,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_keep, route) = watch::channel(Arc::new(route));
-        tokio::spawn(serve(listener, route, Leaving::default()));
+        tokio::spawn(serve(listener, route, Leaving::default(), Cuts::default()));
         let answers = [ask(address).await, ask(address).await, ask(address).await, ask(address).await];
         assert_eq!(answers, ["a", "b", "b", "a"]);
     }
@@ -113,7 +137,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let route = Route { service: Default::default(), backends, sticky: false };
         let (_keep, route) = watch::channel(Arc::new(route));
-        tokio::spawn(serve(listener, route, Leaving::default()));
+        tokio::spawn(serve(listener, route, Leaving::default(), Cuts::default()));
         let mut client = TcpStream::connect(address).await.unwrap();
         let (mut half, _) = server.accept().await.unwrap();
         half.write_all(b"half").await.unwrap();

@@ -12,6 +12,7 @@ use super::door::{self, Door};
 use super::leaving::Leaving;
 use super::routes::{Front, Protocol, Route};
 use super::{datagrams, forward};
+use crate::chaos::Cuts;
 use crate::host_port::{self, HostPort};
 use crate::machine;
 
@@ -31,7 +32,7 @@ impl HostPorts {
     ///
     /// # Errors
     /// Which port cannot be had and why; none is open then.
-    pub(crate) async fn open(pod: &Pod, address: Ipv4Addr, node: Ipv4Addr) -> Result<Self, String> {
+    pub(crate) async fn open(pod: &Pod, address: Ipv4Addr, (node, cuts): (Ipv4Addr, &Cuts)) -> Result<Self, String> {
         let mut open = Self::default();
         for port in host_port::served(pod) {
             let Some(protocol) = Protocol::of(Some(&port.protocol)) else {
@@ -47,7 +48,7 @@ impl HostPorts {
             };
             for front in fronts {
                 let front = (protocol, SocketAddrV4::new(front, number));
-                open.serve(front, SocketAddr::from((address, target)), node).await?;
+                open.serve(front, SocketAddr::from((address, target)), (node, cuts)).await?;
             }
         }
         Ok(open)
@@ -61,7 +62,12 @@ impl HostPorts {
         }
     }
 
-    async fn serve(&mut self, front: Front, backend: SocketAddr, node: Ipv4Addr) -> Result<(), String> {
+    async fn serve(
+        &mut self,
+        front: Front,
+        backend: SocketAddr,
+        (node, cuts): (Ipv4Addr, &Cuts),
+    ) -> Result<(), String> {
         let (door, stand_in) = match door::open(front).await {
             Ok(open) => open,
             // An interface that went away.
@@ -76,8 +82,10 @@ impl HostPorts {
         // Nobody changes it: the Pod keeps its address.
         let (_, route) = watch::channel(Arc::new(route));
         let task = match door {
-            Door::Stream(listener) => tokio::spawn(forward::serve(listener, route, Leaving::default())),
-            Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, node, route, Leaving::default())),
+            Door::Stream(listener) => tokio::spawn(forward::serve(listener, route, Leaving::default(), cuts.clone())),
+            Door::Datagram(socket) => {
+                tokio::spawn(datagrams::serve(socket, node, route, (Leaving::default(), cuts.clone())))
+            }
         };
         self.tasks.push(AbortOnDropHandle::new(task));
         Ok(())
@@ -119,7 +127,7 @@ mod tests {
     async fn a_port_of_the_machine_leads_to_the_pod_that_has_it_too() {
         let port = free();
         let wanted = pod(json!([{"containerPort": port, "hostPort": port, "protocol": "TCP"}]));
-        let open = HostPorts::open(&wanted, POD, NODE).await.unwrap();
+        let open = HostPorts::open(&wanted, POD, (NODE, &Cuts::default())).await.unwrap();
         let program = TcpListener::bind((POD, port)).await.expect("the port is the Pod's as well");
         for address in machine::addresses().into_iter().chain([NODE]) {
             let mut client = TcpStream::connect((address, port)).await.unwrap();
@@ -128,7 +136,7 @@ mod tests {
             client.read_to_string(&mut said).await.unwrap();
             assert_eq!(said, "hello", "{address}");
         }
-        let taken = HostPorts::open(&wanted, POD, NODE).await.unwrap_err();
+        let taken = HostPorts::open(&wanted, POD, (NODE, &Cuts::default())).await.unwrap_err();
         assert!(taken.contains(&format!("another program listens on port {port}")), "{taken}");
         open.close().await;
         TcpListener::bind((NODE, port)).await.expect("the port is free again");
@@ -139,7 +147,7 @@ mod tests {
         let (port, program) = (free(), UdpSocket::bind((POD, 0)).await.unwrap());
         let target = program.local_addr().unwrap().port();
         let ports = json!([{"containerPort": target, "hostPort": port, "hostIP": "127.0.0.1", "protocol": "UDP"}]);
-        let _open = HostPorts::open(&pod(ports), POD, NODE).await.unwrap();
+        let _open = HostPorts::open(&pod(ports), POD, (NODE, &Cuts::default())).await.unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         client.connect(("127.0.0.1", port)).await.unwrap();
         client.send(b"question").await.unwrap();
@@ -155,7 +163,7 @@ mod tests {
         let port = free();
         let ports = json!([{"containerPort": 1, "hostPort": port, "hostIP": "::1"},
             {"containerPort": 1, "hostPort": port, "protocol": "SCTP"}]);
-        let open = HostPorts::open(&pod(ports), POD, NODE).await.unwrap();
+        let open = HostPorts::open(&pod(ports), POD, (NODE, &Cuts::default())).await.unwrap();
         assert_eq!((open.tasks.len(), open.notices.len()), (0, 2), "{:?}", open.notices);
     }
 }

@@ -106,10 +106,12 @@ impl Listeners {
                     context.events.normal(object, None, "PortStandIn", door::explain_stand_in(front.1, other));
                 }
                 let (route, receiver) = watch::channel(Arc::new(route));
-                let leaving = context.leaving.clone();
+                let (leaving, cuts) = (context.leaving.clone(), context.cuts.clone());
                 let task = match door {
-                    Door::Stream(listener) => tokio::spawn(forward::serve(listener, receiver, leaving)),
-                    Door::Datagram(socket) => tokio::spawn(datagrams::serve(socket, *front.1.ip(), receiver, leaving)),
+                    Door::Stream(listener) => tokio::spawn(forward::serve(listener, receiver, leaving, cuts)),
+                    Door::Datagram(socket) => {
+                        tokio::spawn(datagrams::serve(socket, *front.1.ip(), receiver, (leaving, cuts)))
+                    }
                 };
                 self.open.insert(front, Open { route, task: task.abort_handle() });
             }

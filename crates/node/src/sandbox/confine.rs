@@ -12,6 +12,10 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
+use super::disk::DiskDoor;
+use super::fault::{Cut, Disk};
+use super::partition::Partition;
+use super::verdict::{Verdict, bind_verdict, connect_verdict};
 use crate::low_port;
 use crate::sys::{self, Answer, Notification};
 
@@ -22,49 +26,15 @@ const ADDRESS_BYTES_MAX: usize = 128;
 /// What one datagram may hold.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 
-/// The address decision, without I/O.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Make the call with this address.
-    Use(SocketAddrV4),
-    /// Leave it to the kernel.
-    Pass,
-    /// Refuse with this errno.
-    Refuse(i32),
-}
-
-/// Where a `bind` to `wanted` goes in a Pod with address `own`.
-pub(crate) fn bind_verdict(own: Ipv4Addr, wanted: SocketAddrV4) -> Verdict {
-    if wanted.ip().is_unspecified() || is_localhost(*wanted.ip()) || *wanted.ip() == own {
-        Verdict::Use(SocketAddrV4::new(own, wanted.port()))
-    } else {
-        Verdict::Refuse(libc::EADDRNOTAVAIL)
-    }
-}
-
-/// Where a `connect` to `wanted` goes in a Pod with address `own`.
-pub(crate) fn connect_verdict(own: Ipv4Addr, wanted: SocketAddrV4) -> Verdict {
-    if wanted.ip().is_unspecified() || is_localhost(*wanted.ip()) {
-        Verdict::Use(SocketAddrV4::new(own, wanted.port()))
-    } else if wanted.ip().is_loopback() {
-        Verdict::Use(wanted)
-    } else {
-        Verdict::Pass
-    }
-}
-
-/// 127.0.0.0/10 is the Pod's own localhost; the ranges of Pods and Services lie above it.
-fn is_localhost(address: Ipv4Addr) -> bool {
-    let [first, second, ..] = address.octets();
-    first == 127 && second < 64
-}
-
 /// Answers the notifications of one filter.
 #[derive(Debug)]
 pub(crate) struct Confinement {
     listener: OwnedFd,
     address: Ipv4Addr,
     pending: Vec<Pending>,
+    /// What its programs are cut off from, while they are.
+    partition: Option<Partition>,
+    files: DiskDoor,
 }
 
 /// A blocking `connect` that waits for its peer.
@@ -76,7 +46,39 @@ struct Pending {
 
 impl Confinement {
     pub(crate) fn new(listener: OwnedFd, address: Ipv4Addr) -> Self {
-        Self { listener, address, pending: Vec::new() }
+        Self { listener, address, pending: Vec::new(), partition: None, files: DiskDoor::default() }
+    }
+
+    /// Cuts the programs in `processes` off, or lets them go everywhere again.
+    pub(crate) fn cut(&mut self, cut: Option<&Cut>, processes: impl Fn() -> Vec<i32>) -> io::Result<()> {
+        match (cut, &mut self.partition) {
+            (None, None) => return Ok(()),
+            (None, partition) => {
+                partition.take().into_iter().for_each(|partition| partition.mend(&processes()));
+                return Ok(());
+            }
+            (Some(cut), Some(partition)) => partition.change(cut.clone()),
+            (Some(cut), partition) => *partition = Some(Partition::new(cut.clone(), self.address)?),
+        }
+        self.sweep(&processes());
+        Ok(())
+    }
+
+    /// Cuts off what was not there before.
+    pub(crate) fn sweep(&mut self, processes: &[i32]) {
+        if let Some(partition) = &mut self.partition {
+            partition.sweep(processes);
+        }
+    }
+
+    /// Sets what is wrong with the files of its programs.
+    pub(crate) fn spoil(&mut self, disk: Option<Disk>) {
+        self.files.set(disk, &self.listener);
+    }
+
+    /// How long nothing is to be done that nobody asks for.
+    pub(crate) fn wait(&self) -> Option<std::time::Duration> {
+        self.files.wait()
     }
 
     /// What to poll: the listener first, then the connections under way.
@@ -88,6 +90,7 @@ impl Confinement {
 
     /// Handles what poll reported for [`Self::poll_fds`]; returns what a person should know. `false`: no program is left.
     pub(crate) fn handle(&mut self, ready: &[PollFlags], notices: &mut Vec<String>) -> bool {
+        self.files.let_go(&self.listener);
         let mut flags = ready.iter().skip(1);
         let listener = &self.listener;
         self.pending.retain(|pending| {
@@ -107,6 +110,9 @@ impl Confinement {
     }
 
     fn decide(&mut self, call: &Notification, notices: &mut Vec<String>) {
+        if self.files.take(call, &self.listener) {
+            return;
+        }
         let sends = i64::from(call.number) == libc::SYS_sendto;
         let place = if sends { (call.args[4], call.args[5]) } else { (call.args[1], call.args[2]) };
         let wanted = match read_address(call.pid, place) {
@@ -119,14 +125,20 @@ impl Confinement {
         }
         let binds = i64::from(call.number) == libc::SYS_bind;
         let verdict = if binds { bind_verdict(self.address, wanted) } else { connect_verdict(self.address, wanted) };
+        let is_cut = |address: SocketAddrV4| self.partition.as_ref().is_some_and(|partition| partition.covers(address));
         let address = match verdict {
             Verdict::Use(address) => address,
+            Verdict::Pass if is_cut(wanted) => wanted,
             Verdict::Pass => return sys::answer(&self.listener, call.id, Answer::Continue),
             Verdict::Refuse(errno) => return sys::answer(&self.listener, call.id, Answer::Errno(errno)),
         };
         let socket = match self.duplicate_socket(call) {
             Ok(socket) => socket,
             Err(error) => return sys::answer(&self.listener, call.id, Answer::Errno(errno_of(&error))),
+        };
+        let address = match &self.partition {
+            Some(partition) if !binds && partition.covers(address) => partition.hole(is_datagram(&socket)),
+            _ => address,
         };
         if binds {
             let result = bind(&socket, address, notices);
@@ -139,7 +151,14 @@ impl Confinement {
     /// What becomes of a datagram to `wanted`: most go their way, those to the Pod itself or to a port that another stands
     /// in for are sent from here.
     fn send(&self, call: &Notification, wanted: SocketAddrV4) -> Answer {
-        let Verdict::Use(address) = connect_verdict(self.address, wanted) else { return Answer::Continue };
+        let length = usize::try_from(call.args[2]).unwrap_or(usize::MAX);
+        let verdict = connect_verdict(self.address, wanted);
+        let target = if let Verdict::Use(address) = verdict { address } else { wanted };
+        if self.partition.as_ref().is_some_and(|partition| partition.covers(target)) {
+            // Nobody is told that a datagram is lost.
+            return Answer::Done(length);
+        }
+        let Verdict::Use(address) = verdict else { return Answer::Continue };
         let address = datagram_target(address);
         if address == wanted {
             return Answer::Continue;
@@ -149,7 +168,6 @@ impl Confinement {
             Ok(_) => return Answer::Continue,
             Err(error) => return Answer::Errno(errno_of(&error)),
         };
-        let length = usize::try_from(call.args[2]).unwrap_or(usize::MAX);
         if length > DATAGRAM_BYTES_MAX {
             return Answer::Errno(libc::EMSGSIZE);
         }
@@ -225,7 +243,7 @@ fn bind(socket: &OwnedFd, address: SocketAddrV4, notices: &mut Vec<String>) -> R
     Err(errno)
 }
 
-fn is_datagram(socket: &OwnedFd) -> bool {
+pub(super) fn is_datagram(socket: &OwnedFd) -> bool {
     rustix::net::sockopt::socket_type(socket) == Ok(SocketType::DGRAM)
 }
 
@@ -299,7 +317,7 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddrV4> {
 }
 
 /// Duplicates descriptor `fd` of the process that thread `thread` belongs to.
-fn duplicate(thread: u32, fd: i32) -> io::Result<OwnedFd> {
+pub(super) fn duplicate(thread: u32, fd: i32) -> io::Result<OwnedFd> {
     let open = |id: i32, flags: u32| -> io::Result<OwnedFd> {
         let id = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(rustix::process::pidfd_open(id, PidfdFlags::from_bits_retain(flags))?)
@@ -342,27 +360,8 @@ fn errno_of(error: &io::Error) -> i32 {
 mod tests {
     use super::*;
 
-    const OWN: Ipv4Addr = Ipv4Addr::new(127, 64, 128, 5);
-
     fn at(address: &str) -> SocketAddrV4 {
         address.parse().unwrap()
-    }
-
-    #[test]
-    fn bind_stays_on_the_pod_address() {
-        for wanted in ["0.0.0.0:80", "127.0.0.1:80", "127.0.1.1:80", "127.64.128.5:80"] {
-            assert_eq!(bind_verdict(OWN, at(wanted)), Verdict::Use(at("127.64.128.5:80")), "{wanted}");
-        }
-        for wanted in ["10.0.0.1:80", "127.64.128.6:80", "127.64.0.1:443"] {
-            assert_eq!(bind_verdict(OWN, at(wanted)), Verdict::Refuse(libc::EADDRNOTAVAIL), "{wanted}");
-        }
-    }
-
-    #[test]
-    fn localhost_is_the_pod_and_the_rest_is_left_alone() {
-        assert_eq!(connect_verdict(OWN, at("127.0.0.1:80")), Verdict::Use(at("127.64.128.5:80")));
-        assert_eq!(connect_verdict(OWN, at("127.64.0.1:443")), Verdict::Use(at("127.64.0.1:443")));
-        assert_eq!(connect_verdict(OWN, at("10.1.2.3:443")), Verdict::Pass);
     }
 
     #[test]

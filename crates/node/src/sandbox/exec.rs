@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Signal;
 
 use super::contained;
+use super::filter::Asks;
 use super::link::Link;
 use super::namespace::{self, Neighbour};
 use super::process::{self, Standard, Terms};
@@ -42,7 +43,7 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
     match sys::fork_into(0) {
         Ok(Some(child)) => {
             drop((theirs, standard));
-            Supervisor::new(Link::only(control), child, Some(ours), spec.address).run()
+            Supervisor::new(Link::only(control), child, Some(ours), spec.address).suffering(spec.faults).run()
         }
         Ok(None) => {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
@@ -52,7 +53,8 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
                 sys::exit_now(1);
             }
             drop(door);
-            let terms = Terms { confine: spec.address.is_some(), mapping, standard, nice: 0 };
+            let asks = if spec.address.is_some() { Asks::Sockets } else { Asks::Nothing };
+            let terms = Terms { asks, mapping, standard, nice: 0 };
             process::become_program(&spec.process, terms, &theirs)
         }
         Err(error) => control.send(&Report::Failed(format!("fork: {error}"))),

@@ -38,28 +38,56 @@ const IDENTITY_OLD: &[libc::c_long] = &[libc::SYS_chown, libc::SYS_lchown];
 #[cfg(target_arch = "aarch64")]
 const IDENTITY_OLD: &[libc::c_long] = &[];
 
+/// What a filter asks its supervisor about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Nothing.
+    Nothing,
+    /// `bind`, `connect` and `sendto` somewhere; IPv6 is hidden, which has no range of loopback addresses to confine to.
+    Sockets,
+    /// Writes to files as well, so that they can be made to fail.
+    SocketsAndFiles,
+}
+
 /// What a container's filter has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// Ask about `bind`, `connect` and `sendto` somewhere, and hide IPv6, which has no range of loopback addresses to
-    /// confine to.
-    pub(crate) confine: bool,
+    /// What it asks about.
+    pub(crate) asks: Asks,
     /// Let changes of identity succeed without effect.
     pub(crate) pretend_identity: bool,
 }
 
+/// Calls that write to a file, with the argument that says to which.
+pub(super) const WRITES: [(libc::c_long, usize); 8] = [
+    (libc::SYS_write, 0),
+    (libc::SYS_pwrite64, 0),
+    (libc::SYS_writev, 0),
+    (libc::SYS_pwritev, 0),
+    (libc::SYS_pwritev2, 0),
+    (libc::SYS_fallocate, 0),
+    (libc::SYS_sendfile, 0),
+    (libc::SYS_copy_file_range, 2),
+];
+/// Calls that wait until a file is on the disk.
+pub(super) const FLUSHES: [(libc::c_long, usize); 2] = [(libc::SYS_fsync, 0), (libc::SYS_fdatasync, 0)];
+
 impl Filter {
     /// The program, or none when there is nothing to do.
     pub(crate) fn program(self) -> Option<Vec<sock_filter>> {
-        if !self.confine && !self.pretend_identity {
+        let confine = self.asks != Asks::Nothing;
+        if !confine && !self.pretend_identity {
             return None;
         }
         let mut rules = Vec::new();
-        if self.confine {
+        if confine {
             rules.push((libc::SYS_bind, NOTIFY));
             rules.push((libc::SYS_connect, NOTIFY));
             // io_uring can bind and connect behind the filter's back; container engines refuse it as well.
             rules.push((libc::SYS_io_uring_setup, errno(libc::ENOSYS)));
+        }
+        if self.asks == Asks::SocketsAndFiles {
+            rules.extend(WRITES.iter().chain(&FLUSHES).map(|(number, _)| (*number, NOTIFY)));
         }
         if self.pretend_identity {
             rules.extend(IDENTITY.iter().chain(IDENTITY_OLD).map(|&number| (number, errno(0))));
@@ -69,7 +97,7 @@ impl Filter {
             program.push(jump_if(number as u32, 0, 1));
             program.push(give(action));
         }
-        if self.confine {
+        if confine {
             // Without a destination it is only another way to write.
             let [low, high] = DESTINATION;
             program.push(jump_if(libc::SYS_sendto as u32, 0, 6));
@@ -88,15 +116,15 @@ fn errno(number: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | number as u32
 }
 
-fn load(offset: u32) -> sock_filter {
+pub(super) fn load(offset: u32) -> sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-fn jump_if(value: u32, equal: u8, other: u8) -> sock_filter {
+pub(super) fn jump_if(value: u32, equal: u8, other: u8) -> sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, equal, other, value)
 }
 
-fn give(action: u32) -> sock_filter {
+pub(super) fn give(action: u32) -> sock_filter {
     instruction(libc::BPF_RET | libc::BPF_K, 0, 0, action)
 }
 

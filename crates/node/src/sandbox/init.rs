@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
+use super::filter::Asks;
 use super::identity::Mapping;
 use super::process::{self, Standard, Terms};
 use super::root;
@@ -38,7 +39,12 @@ pub(crate) fn run(spec: &ContainerSpec, standard: Standard, mut channel: UnixStr
     match sys::fork_into(0) {
         Err(error) => fail(&channel, &format!("fork: {error}")),
         Ok(None) => {
-            let terms = Terms { confine: spec.address.is_some(), mapping, standard, nice: spec.nice };
+            let asks = match (spec.address, spec.ask_of_files) {
+                (None, _) => Asks::Nothing,
+                (Some(_), false) => Asks::Sockets,
+                (Some(_), true) => Asks::SocketsAndFiles,
+            };
+            let terms = Terms { asks, mapping, standard, nice: spec.nice };
             process::become_program(&spec.process, terms, &channel)
         }
         Ok(Some(program)) => {

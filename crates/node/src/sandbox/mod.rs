@@ -11,25 +11,33 @@
 mod beneath;
 mod confine;
 mod contained;
+mod disk;
 mod exec;
+mod fault;
 mod filter;
 mod handle;
+mod harm;
 mod host;
 mod identity;
 mod init;
 mod link;
 mod namespace;
+mod partition;
 mod point;
 mod probe;
 mod process;
+mod processes;
 mod rights;
 mod root;
+mod skew;
 mod spec;
 mod supervisor;
 mod survivor;
 mod terminal;
+mod verdict;
 mod wire;
 
+pub use fault::{Cut, Disk, Faults, Peer};
 pub use handle::{Launcher, Output, Running};
 pub use namespace::Neighbour;
 pub use probe::Capabilities;
@@ -41,7 +49,9 @@ pub use survivor::{attach, end_below};
 pub use terminal::{Size, Terminal, TerminalOutput};
 
 pub(crate) use beneath::{make as make_beneath, open as open_beneath};
+pub(crate) use fault::PEERS_MAX;
 pub(crate) use identity::Mapping;
+pub(crate) use partition::bar;
 pub(crate) use point::resolve;
 
 use std::io;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::Filter;
+use super::filter::{Asks, Filter};
 use super::identity;
 use super::root;
 use super::spec::Identity;
@@ -104,7 +104,7 @@ fn try_inside(scratch: &Path) -> u8 {
     if root::try_overlay(scratch).is_ok() {
         result |= OVERLAY;
     }
-    let program = Filter { confine: true, pretend_identity: false }.program();
+    let program = Filter { asks: Asks::Sockets, pretend_identity: false }.program();
     let listens = rustix::thread::set_no_new_privs(true).is_ok()
         && program.is_some_and(|p| sys::install_filter(&p, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).is_ok());
     if listens {

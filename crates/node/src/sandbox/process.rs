@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 use rustix::pty::OpenptFlags;
 
-use super::filter::Filter;
+use super::filter::{Asks, Filter};
 use super::identity::Mapping;
 use super::spec::{Input, Process};
 use super::wire::{self, Lines};
@@ -73,8 +73,8 @@ impl Standard {
 /// How a program gets on with the rest of the machine.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// Whether its sockets are confined.
-    pub(crate) confine: bool,
+    /// What it asks about.
+    pub(crate) asks: Asks,
     pub(crate) mapping: Mapping,
     pub(crate) standard: Standard,
     /// By how much it gives way to others.
@@ -99,7 +99,7 @@ pub(crate) fn become_program(process: &Process, terms: Terms, channel: &UnixStre
 }
 
 fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), (&'static str, io::Error)> {
-    let Terms { confine, mapping, standard, nice } = terms;
+    let Terms { asks, mapping, standard, nice } = terms;
     let _ = rustix::process::setsid();
     give_way(nice);
     rustix::process::umask(Mode::from_raw_mode(0o022));
@@ -118,7 +118,7 @@ fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), 
     // A terminal belongs to the user who opens it.
     standard.take().map_err(|e| ("set standard input", e))?;
     rustix::thread::set_no_new_privs(true).map_err(|e| ("set no_new_privs", e.into()))?;
-    install(Filter { confine, pretend_identity: mapping == Mapping::Single }, channel)
+    install(Filter { asks, pretend_identity: mapping == Mapping::Single }, channel)
         .map_err(|e| ("confine its sockets", e))?;
     sys::default_signals();
     Ok(())
@@ -127,7 +127,7 @@ fn prepare(process: &Process, terms: Terms, channel: &UnixStream) -> Result<(), 
 /// Installs the filter. Where the kernel gives no listener (an outer supervisor has it) the rest still applies.
 fn install(filter: Filter, channel: &UnixStream) -> io::Result<()> {
     let Some(program) = filter.program() else { return Ok(()) };
-    if !filter.confine {
+    if filter.asks == Asks::Nothing {
         return sys::install_filter(&program, 0).map(drop);
     }
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
@@ -137,7 +137,7 @@ fn install(filter: Filter, channel: &UnixStream) -> io::Result<()> {
     match installed {
         Ok(Some(listener)) => wire::send_listener(channel, listener),
         Ok(None) => Ok(()),
-        Err(_) => install(Filter { confine: false, ..filter }, channel),
+        Err(_) => install(Filter { asks: Asks::Nothing, ..filter }, channel),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::fault::Faults;
 use super::namespace::Neighbour;
 use super::rights::Rights;
 use crate::cgroup::Group;
@@ -49,6 +50,12 @@ pub struct ContainerSpec {
     /// By how much its programs give way to others, where no group does that.
     #[serde(default)]
     pub nice: u8,
+    /// Whether its writes to files are asked about, so that they can be made to fail.
+    #[serde(default)]
+    pub ask_of_files: bool,
+    /// What it suffers from its start on.
+    #[serde(default)]
+    pub faults: Faults,
 }
 
 impl ContainerSpec {
@@ -96,6 +103,9 @@ pub struct Attachment {
     pub started: SystemTime,
     /// The container.
     pub spec: ContainerSpec,
+    /// Whether faults can be ordered; earlier releases know none.
+    #[serde(default)]
+    pub takes_faults: bool,
 }
 
 /// The way in which node and supervisor speak; one that speaks otherwise is of another release.
@@ -195,15 +205,19 @@ pub struct ExecSpec {
     pub network: Option<PathBuf>,
     /// As [`ContainerSpec::contained`].
     pub contained: Option<Contained>,
+    /// As [`ContainerSpec::faults`].
+    pub faults: Faults,
 }
 
 /// What the node asks of a running sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Send this signal to the program.
     Signal(i32),
     /// End every process now.
     Kill,
+    /// Let the container suffer this from now on, and nothing else.
+    Faults(Box<Faults>),
 }
 
 /// What a sandbox reports to the node, one JSON line each.
@@ -222,4 +236,11 @@ pub enum Report {
     Exited(i32),
     /// Something a person should know, such as a port that the host refused.
     Notice(String),
+    /// The faults that were ordered are there, or why not all of them.
+    Suffers {
+        /// The number of the order.
+        number: u64,
+        /// What of it cannot be done.
+        problem: Option<String>,
+    },
 }

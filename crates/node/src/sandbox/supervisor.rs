@@ -12,11 +12,14 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::confine::Confinement;
 use super::contained;
+use super::fault::Faults;
+use super::harm::Harm;
 use super::identity::{self, Mapping};
 use super::init;
 use super::link::Link;
 use super::namespace;
 use super::process::Standard;
+use super::processes;
 use super::spec::{Attachment, ContainerSpec, PROTOCOL, Report, Request};
 use super::survivor::Pipes;
 use super::wire::{self, Lines, Next, Setup};
@@ -58,10 +61,11 @@ pub(crate) fn run(mut control: Lines) -> io::Result<()> {
         Some(keep) => Link::first(control, &spec.scratch, keep.limit)?,
         None => Link::only(control),
     };
-    let address = spec.address;
+    let (address, faults) = (spec.address, spec.faults.clone());
     // Not before the container was started, which would share it.
     let claim = Claim::of_run(&spec.scratch);
-    Supervisor { spec: Some(spec), claim, ..Supervisor::new(link, child, setup, address) }.run()
+    let supervisor = Supervisor::new(link, child, setup, address).suffering(faults);
+    Supervisor { spec: Some(spec), claim, ..supervisor }.run()
 }
 
 /// Begins a container that Windlass runs by itself: its first process, and the channel on which that tells how it gets on.
@@ -103,6 +107,9 @@ pub(crate) struct Supervisor {
     ended: Option<i32>,
     /// What the node has outside of its directory, which is in use as long as the container is.
     claim: Option<Claim>,
+    harm: Harm,
+    /// What the container is to suffer from the start of its program on.
+    due: Option<Faults>,
 }
 
 impl Supervisor {
@@ -124,7 +131,15 @@ impl Supervisor {
             started: None,
             ended: None,
             claim: None,
+            harm: Harm::default(),
+            due: None,
         }
+    }
+
+    /// Lets the program suffer this from its start on.
+    pub(crate) fn suffering(mut self, faults: Faults) -> Self {
+        self.due = (!faults.is_nothing()).then_some(faults);
+        self
     }
 
     /// Serves until the child has ended and was reported.
@@ -159,6 +174,11 @@ impl Supervisor {
             self.leave_nothing();
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        if self.harm.is_over() || (self.link.lines().is_none() && !self.harm.faults().is_nothing()) {
+            // Nobody is told: whoever ordered it knows the time, or is gone.
+            let _ = self.suffer(Faults::default());
+        }
+        self.sweep();
         if ready.door && self.link.accept() {
             self.introduce()?;
         }
@@ -195,7 +215,8 @@ impl Supervisor {
     /// Says to a node what this is, once it is something.
     fn introduce(&mut self) -> io::Result<()> {
         let (Some(spec), Some(started)) = (&self.spec, self.started) else { return Ok(()) };
-        let attachment = Attachment { protocol: PROTOCOL, init: self.child.pid, started, spec: spec.clone() };
+        let (init, spec) = (self.child.pid, spec.clone());
+        let attachment = Attachment { protocol: PROTOCOL, init, started, spec, takes_faults: true };
         self.link.send(&Report::Attached(Box::new(attachment)))
     }
 
@@ -207,7 +228,8 @@ impl Supervisor {
         let confined = fds.len();
         fds.extend(self.confinement.iter().flat_map(Confinement::poll_fds));
         loop {
-            let patience = self.link.patience().and_then(|patience| Timespec::try_from(patience).ok());
+            let waits = [self.link.patience(), self.harm.wait(), self.confinement.as_ref().and_then(Confinement::wait)];
+            let patience = waits.into_iter().flatten().min().and_then(|patience| Timespec::try_from(patience).ok());
             match rustix::event::poll(&mut fds, patience.as_ref()) {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -229,6 +251,11 @@ impl Supervisor {
             match next {
                 Next::Message(Request::Signal(number)) => self.signal(number),
                 Next::Message(Request::Kill) => self.kill(),
+                Next::Message(Request::Faults(faults)) => {
+                    let number = faults.number;
+                    let problem = self.suffer(*faults).err();
+                    self.link.send(&Report::Suffers { number, problem })?;
+                }
                 Next::Wait => return Ok(true),
                 Next::End => return Ok(false),
             }
@@ -258,6 +285,10 @@ impl Supervisor {
     /// The program runs.
     fn begin(&mut self) -> io::Result<()> {
         self.started = Some(SystemTime::now());
+        // Where nothing is asked about, the rest is suffered from here on.
+        if let Some(faults) = self.due.take() {
+            let _ = self.suffer(faults);
+        }
         if self.link.is_first() {
             return self.link.send(&Report::Started { init: self.child.pid });
         }
@@ -266,6 +297,40 @@ impl Supervisor {
 
     fn confine(&mut self, listener: OwnedFd) {
         self.confinement = self.address.map(|address| Confinement::new(listener, address));
+        // Before the program is there: none of its calls gets by.
+        if let Some(faults) = self.due.take() {
+            let _ = self.suffer(faults);
+        }
+    }
+
+    /// Lets the container suffer this and nothing else.
+    fn suffer(&mut self, faults: Faults) -> Result<(), String> {
+        let (init, is_container) = (self.child.pid, self.spec.is_some());
+        let confined = match &mut self.confinement {
+            Some(confinement) => {
+                confinement.spoil(faults.disk.clone());
+                let cut = confinement.cut(faults.cut.as_ref(), || processes::of(init, is_container));
+                cut.map_err(|error| format!("cut its sockets off: {error}"))
+            }
+            None if faults.cut.is_some() || faults.disk.is_some() => Err("its calls are not asked about".to_owned()),
+            None => Ok(()),
+        };
+        let is_program = self.spec.as_ref().is_some_and(|spec| spec.contained.is_some());
+        let harmed = self.harm.take(faults, || processes::of(init, is_container), (init, is_program));
+        confined.and(harmed)
+    }
+
+    /// Lets new processes and sockets suffer, too.
+    fn sweep(&mut self) {
+        if self.ended.is_some() || !self.harm.is_due() {
+            return;
+        }
+        let found = processes::of(self.child.pid, self.spec.is_some());
+        // A process that was not reached is tried again.
+        let _ = self.harm.repeat(&found);
+        if let Some(confinement) = &mut self.confinement {
+            confinement.sweep(&found);
+        }
     }
 
     fn report_notices(&mut self, notices: Vec<String>) -> io::Result<()> {

@@ -45,7 +45,7 @@ async fn start(inside: &Inside, options: &Options) -> Result<Running, String> {
             Report::Started { .. } => return Ok(running),
             Report::Failed(why) => return Err(why),
             Report::Exited(code) => return Err(format!("the sandbox ended with {code}")),
-            Report::Notice(_) | Report::Attached(_) => {}
+            Report::Notice(_) | Report::Attached(_) | Report::Suffers { .. } => {}
         }
     }
 }

@@ -43,6 +43,8 @@ pub(super) async fn run(
         network: None,
         contained: None,
         nice: 0,
+        ask_of_files: false,
+        faults: Default::default(),
     };
     let mut running =
         launcher.container("image build", &spec).await.map_err(|error| format!("start a sandbox: {error}"))?;
@@ -73,7 +75,7 @@ async fn exit_code(running: &mut Running) -> Result<i32, String> {
                 return Ok(code);
             }
             Report::Failed(why) => return Err(why),
-            Report::Started { .. } | Report::Attached(_) | Report::Notice(_) => {}
+            Report::Started { .. } | Report::Attached(_) | Report::Notice(_) | Report::Suffers { .. } => {}
         }
     }
 }
