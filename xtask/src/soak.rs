@@ -26,6 +26,13 @@ pub(crate) enum Soak {
         #[arg(long, default_value_t = 20)]
         rounds: u32,
     },
+    /// Let 64 clients write and read a few objects at once while the cluster is killed with -9, and check that all of them see
+    /// one order.
+    Linearizability {
+        /// How often it is killed.
+        #[arg(long, default_value_t = 20)]
+        rounds: u32,
+    },
     /// Let a CronJob run every minute by the machine's clock, and print how late each of its programs started.
     Cron {
         /// How many minutes.
@@ -39,6 +46,7 @@ pub(crate) fn run(soak: &Soak) -> Result<()> {
     let (test, pods, rounds) = match soak {
         Soak::Durability { rounds } => ("durability", 0, rounds),
         Soak::Survival { pods, rounds } => ("survival", *pods, rounds),
+        Soak::Linearizability { rounds } => ("linearizability", 0, rounds),
         Soak::Cron { rounds } => ("cron", 0, rounds),
     };
     // What makes no sense for a short time is no part of the tests otherwise.

@@ -62,6 +62,9 @@ impl Reports {
     }
 
     async fn tell(&self, widget: &Widget, cx: &Cx) -> Result<(), Error> {
+        if widget.spec.size > SIZE_MAX && self.bug == Bug::SilentFailure {
+            return Ok(());
+        }
         if widget.spec.size > SIZE_MAX {
             let status = json!({"phase": "Blocked", "note": "", "members": widget.spec.size, "ready": false});
             return report(cx, widget, status).await;

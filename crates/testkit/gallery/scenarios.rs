@@ -5,6 +5,7 @@ use windlass::prelude::*;
 use windlass_testkit::explore::User;
 
 use super::table::Play;
+use super::vaults::Vault;
 use super::widget::Widget;
 
 pub(crate) async fn play(play: Play, user: User) {
@@ -15,7 +16,26 @@ pub(crate) async fn play(play: Play, user: User) {
         Play::Sizes => sizes(user).await,
         Play::Switch => switch(user).await,
         Play::Licence => licence(user).await,
+        Play::Many => many(user).await,
+        Play::Access => open_and_close(user).await,
+        Play::Changes => unreachable!("a campaign plays by itself"),
     }
+}
+
+/// The Secret that vaults are opened with.
+pub(crate) fn access() -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "access"},
+           "stringData": {"password": "open sesame, quickly"}})
+}
+
+/// A vault is made, its password changes, and it goes.
+async fn open_and_close(user: User) {
+    user.create::<Secret>(access()).await;
+    user.create::<Vault>(json!({"metadata": {"name": "v"}, "spec": {"secretName": "access"}})).await;
+    user.settle().await;
+    user.patch::<Vault>("v", json!({"spec": {"secretName": "missing"}})).await;
+    user.settle().await;
+    user.delete::<Vault>("v").await;
 }
 
 async fn create(user: &User, spec: serde_json::Value) {
@@ -59,6 +79,14 @@ async fn sizes(user: User) {
     change(&user, json!({"size": 2, "text": "two"})).await;
     change(&user, json!({"size": 1})).await;
     change(&user, json!({"size": 2})).await;
+}
+
+/// Many members, more, and few.
+async fn many(user: User) {
+    create(&user, json!({"size": 11, "text": "one", "tls": true})).await;
+    change(&user, json!({"size": 14, "text": "two"})).await;
+    change(&user, json!({"size": 3})).await;
+    user.delete::<Widget>("w").await;
 }
 
 /// A feature on, off, and on.

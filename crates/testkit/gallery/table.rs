@@ -52,6 +52,18 @@ pub(crate) enum Bug {
     BlockedForEver,
     ErrorIsAbsence,
     WholeObjectPut,
+    TrustsTheClock,
+    IgnoresField,
+    SilentFailure,
+    SecretInStatus,
+    SecretInLog,
+    SecretInObject,
+    SecretInError,
+    OtherNamespace,
+    AllNamespaces,
+    ClusterWide,
+    Undeclared,
+    AsksTooMuch,
 }
 
 /// A reconciler.
@@ -62,6 +74,7 @@ pub(crate) enum Family {
     Credentials,
     Outside,
     Reports,
+    Vaults,
 }
 
 /// A scenario.
@@ -73,6 +86,11 @@ pub(crate) enum Play {
     Sizes,
     Switch,
     Licence,
+    /// With many calls: what a run costs is measured with it.
+    Many,
+    Access,
+    /// Every property is changed, and changed back.
+    Changes,
 }
 
 /// A bug of the gallery.
@@ -107,6 +125,8 @@ const KEYS: (Family, Play) = (Family::Credentials, Play::Life);
 const OUTSIDE: (Family, Play) = (Family::Outside, Play::Life);
 const LICENCE: (Family, Play) = (Family::Reports, Play::Licence);
 
+const ACCESS: (Family, Play) = (Family::Vaults, Play::Access);
+
 macro_rules! github {
     ($path:literal) => {
         concat!("https://github.com/", $path)
@@ -115,7 +135,7 @@ macro_rules! github {
 
 /// All bugs of the gallery.
 #[rustfmt::skip]
-pub(crate) const ENTRIES: [Entry; 47] = [
+pub(crate) const ENTRIES: [Entry; 65] = [
     entry(Bug::LostUpdate, LIFE, "meddle", "replaces an object and loses what others wrote", github!("bank-vaults/bank-vaults/pull/893")),
     entry(Bug::KeyNeverRemoved, LIFE, "fresh", "a key that was removed stays downstream", github!("k8ssandra/cass-operator/issues/330")),
     entry(Bug::NeverUpdated, LIFE, "fresh", "a change has no effect: the object is only ever created", github!("OT-CONTAINER-KIT/redis-operator/issues/290")),
@@ -163,4 +183,22 @@ pub(crate) const ENTRIES: [Entry; 47] = [
     entry(Bug::BlockedForEver, LICENCE, "fresh", "a bad wish that was taken back still blocks", github!("pingcap/tidb-operator/issues/4946")),
     entry(Bug::ErrorIsAbsence, LICENCE, "failed", "what cannot be read is taken for absent", github!("netbirdio/kubernetes-operator/issues/191")),
     entry(Bug::WholeObjectPut, LICENCE, "user", "writes the whole resource, and the user's change is lost", github!("stacklok/toolhive/pull/5731")),
+    entry(Bug::TrustsTheClock, LIFE, "back", "waits for a time that it took from a clock that was fast", github!("FoundationDB/fdb-kubernetes-operator/issues/241")),
+    entry(Bug::DoubleCreate, KEYS, "deposed", "the next replica makes again what the last one made", github!("kubernetes/kubernetes/issues/129795")),
+    entry(Bug::KeyNeverRemoved, (Family::Settings, Play::Changes), "change", "a key of a map is never removed", github!("k8ssandra/cass-operator/issues/330")),
+    entry(Bug::PanicOnValue, (Family::Settings, Play::Changes), "change", "panics on a value that the schema allows", github!("cockroachdb/cockroach-operator/pull/922")),
+    entry(Bug::IgnoresField, (Family::Settings, Play::Changes), "change", "a field is accepted and has no effect", github!("OT-CONTAINER-KIT/redis-operator/pull/301")),
+    entry(Bug::FeatureStays, (Family::Members, Play::Changes), "change", "a feature that is switched off leaves its objects", github!("knative/operator/pull/1176")),
+    entry(Bug::VolumesStay, (Family::Members, Play::Changes), "change", "fewer members, and their volumes stay", github!("pravega/zookeeper-operator/pull/526")),
+    entry(Bug::BlockedForEver, (Family::Reports, Play::Changes), "change", "a bad value blocks the way back", github!("mongodb/mongodb-kubernetes-operator/pull/1118")),
+    entry(Bug::SilentFailure, (Family::Reports, Play::Changes), "change", "a bad value is accepted, and nobody says what is wrong", github!("k8ssandra/cass-operator/issues/315")),
+    entry(Bug::SecretInStatus, ACCESS, "", "a password is in the status", github!("keycloak/keycloak/issues/22080")),
+    entry(Bug::SecretInLog, ACCESS, "", "a password is in the log", github!("k8ssandra/k8ssandra/issues/1396")),
+    entry(Bug::SecretInObject, ACCESS, "", "a password is in an annotation, as hex", github!("Altinity/clickhouse-operator/issues/1416")),
+    entry(Bug::SecretInError, ACCESS, "failed", "a password is in the message of an error", github!("pulumi/pulumi-kubernetes-operator/issues/140")),
+    entry(Bug::OtherNamespace, (Family::Vaults, Play::Changes), "change", "reads a Secret of another namespace that the resource names", "https://arxiv.org/html/2507.03387v1"),
+    entry(Bug::AllNamespaces, ACCESS, "", "reads the Secrets of all namespaces for one resource", "https://arxiv.org/html/2507.03387v1"),
+    entry(Bug::ClusterWide, ACCESS, "", "a resource of one namespace makes a role of the cluster", github!("golang/vulndb/issues/4125")),
+    entry(Bug::Undeclared, ACCESS, "", "does what its roles do not allow", github!("Altinity/clickhouse-operator/issues/1051")),
+    entry(Bug::AsksTooMuch, ACCESS, "", "its roles allow what it never does", github!("doitintl/kubeip/pull/32")),
 ];

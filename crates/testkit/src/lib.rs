@@ -30,19 +30,25 @@
 mod book {
     #[doc = include_str!("../../../docs/explore.md")]
     struct Explore;
+    #[doc = include_str!("../../../docs/campaigns.md")]
+    struct Campaigns;
 }
 
 mod builder;
+pub mod campaign;
 mod clock;
 mod cluster;
 mod definitions;
 pub mod explore;
 mod kubernetes;
+mod lab;
+pub mod linearizability;
 mod manifests;
 mod operation;
 mod wait;
 
 pub use builder::Builder;
+pub use campaign::Campaign;
 pub use clock::TestClock;
 pub use cluster::{Kind, Snapshot, TestCluster};
 pub use explore::explore;

@@ -34,10 +34,16 @@ impl TestCluster {
 
     /// A client of a service account, with the rights that RBAC gives to it and no others. The account need not be there.
     pub fn client_of_account(&self, namespace: &str, name: &str) -> Client {
-        let of_namespace = format!("system:serviceaccounts:{namespace}");
-        let groups = ["system:serviceaccounts", &of_namespace, "system:authenticated"];
-        self.client_as(&format!("system:serviceaccount:{namespace}:{name}"), &groups)
+        let (name, groups) = account_groups(namespace, name);
+        self.client_as(&name, &groups.each_ref().map(String::as_str))
     }
+}
+
+/// What a service account is called as a user, and the groups that it is in.
+pub(crate) fn account_groups(namespace: &str, name: &str) -> (String, [String; 3]) {
+    let of_namespace = format!("system:serviceaccounts:{namespace}");
+    let groups = ["system:serviceaccounts".to_owned(), of_namespace, "system:authenticated".to_owned()];
+    (format!("system:serviceaccount:{namespace}:{name}"), groups)
 }
 
 pub(crate) async fn apply(client: Client, object: Value) -> Result<(), String> {

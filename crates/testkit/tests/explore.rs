@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use windlass::prelude::*;
-use windlass_testkit::explore::{Exploration, User};
+use windlass_testkit::explore::{Exploration, Plan, User};
 
 /// A note, kept in a ConfigMap.
 #[derive(Resource, Clone, Debug, Serialize, Deserialize, Schema)]
@@ -52,6 +52,29 @@ fn a_plan_gives_the_same_schedule_every_time() {
         assert_eq!(one, other, "{text}");
         assert!(one.lines().count() > 5 && report.findings.is_empty(), "{one}\n{report}");
     }
+}
+
+#[test]
+fn a_replica_that_lost_the_lead_writes_no_more() {
+    let exploration = Exploration::of(|| windlass::operator(Notes).owns::<ConfigMap>()).threads(1);
+    let (first, _) = exploration.replay(&Plan::clean(0), life_of_a_note);
+    let is_write = |line: &&str| line.contains(" life 0 patch ") && line.ends_with("changed");
+    let write = first.lines().find(is_write).and_then(|line| line.strip_prefix('#')).expect("it writes something");
+    let number = write.split(' ').next().unwrap_or_default();
+    let plan = format!("deposed@{number}").parse().expect("it is a plan");
+    let (schedule, report) = exploration.replay(&plan, life_of_a_note);
+    report.assert();
+    let (before, after) = schedule.split_once("<- Deposed").expect("it was deposed");
+    assert!(before.contains("life 0") && after.contains("life 1 patch"), "{schedule}");
+    assert!(!after.contains("life 0 patch") && !after.contains("life 0 create"), "{schedule}");
+}
+
+#[test]
+fn the_same_plan_has_one_schedule_on_all_threads() {
+    let exploration = Exploration::of(|| windlass::operator(Notes).owns::<ConfigMap>()).threads(2);
+    let plan = "crash-after@2#3".parse().expect("it is a plan");
+    let schedules = exploration.repeat(&plan, 20, life_of_a_note);
+    assert_eq!(schedules.into_values().collect::<Vec<_>>(), [20]);
 }
 
 /// A house, made of parts.

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_clock::Clock;
 
-use super::lab::Outcome;
-use super::plan::{CallFault, EventFault, Fault, Plan, StepFault};
-use super::session::Called;
+use crate::lab::{CallFault, Called, EventFault, Fault, Outcome, Plan, StepFault};
 
 /// The plans, and how many were left out for which reason.
 #[derive(Debug, Default)]
@@ -29,6 +27,7 @@ pub(super) struct Limits {
 const SAME_STATE: &str = "a crash before a write that follows another one: the crash after that one is tried";
 const NOTHING_DONE: &str = "a crash or a lost answer at a write that changed nothing: nothing is half done";
 const SAME_CODE: &str = "429 and time-outs at writes of the same verb and kind: one of each is tried";
+const SAME_LEAD: &str = "the lead lost at writes of the same verb and kind in the same step: one is tried";
 const SAME_READ: &str = "failures of reads of the same kind in the same step: one is tried";
 const SAME_CUT: &str = "broken connections and 410 at events of the same kind in the same step: one of each is tried";
 const SAME_VIEW: &str = "old views that differ in nothing that the operator had been told: one is tried";
@@ -67,7 +66,9 @@ impl Plans {
     }
 
     fn at_call(&mut self, called: &Called, before: Option<&Called>, seen: &mut BTreeSet<String>) {
-        use CallFault::{Conflict, CrashAfter, CrashBefore, Failed, Jump, Lost, Meddle, Timeout, TooMany, User};
+        use CallFault::{
+            Back, Conflict, CrashAfter, CrashBefore, Deposed, Failed, Jump, Lost, Meddle, Timeout, TooMany, User,
+        };
         let kind = format!("{} {}/{}", called.call.verb, called.call.resource, called.call.subresource);
         let add = |plans: &mut Self, fault| plans.add(Fault::Call(called.number, fault));
         if !called.call.is_write() {
@@ -88,6 +89,13 @@ impl Plans {
         } else {
             self.prune(NOTHING_DONE, 2);
         }
+        if called.changed && called.in_run {
+            if seen.insert(format!("deposed {kind} {}", called.step)) {
+                add(self, Deposed)
+            } else {
+                self.prune(SAME_LEAD, 1)
+            }
+        }
         if called.call.verb != "create" {
             [Conflict, Meddle].into_iter().for_each(|fault| add(self, fault));
         }
@@ -95,7 +103,7 @@ impl Plans {
             add(self, User);
         }
         if seen.insert(kind) {
-            [TooMany, Timeout, Jump].into_iter().for_each(|fault| add(self, fault));
+            [TooMany, Timeout, Jump, Back].into_iter().for_each(|fault| add(self, fault));
         } else {
             self.prune(SAME_CODE, 2);
         }

@@ -1,29 +1,17 @@
 //! Exploration: the operator is crashed, refused, delayed and misled at every place where that can matter.
 
-mod events;
 mod exploration;
-mod form;
-mod gate;
 mod generate;
-mod judge;
-mod lab;
-mod plan;
-mod report;
-mod session;
-mod user;
-mod wishes;
-mod world;
 
 use std::future::Future;
 
 use windlass::Program;
 
-pub use exploration::{Exploration, PLAN_VARIABLE, PLANS_VARIABLE};
-pub use plan::{CallFault, EventFault, Fault, Plan, StepFault, UnknownPlan};
-pub use report::{Finding, Report};
-pub use session::{Called, Delivered};
-pub use user::User;
-pub use world::World;
+pub use crate::lab::{
+    CallFault, Called, Delivered, EventFault, Fault, Finding, PLAN_VARIABLE, PLANS_VARIABLE, Plan, Report, StepFault,
+    UnknownPlan, User, World,
+};
+pub use exploration::Exploration;
 
 /// Runs `scenario` with the operator that `make` makes, once without faults and then again for every fault at every place
 /// where it can matter, and fails if one of the runs does not end as the one without faults.

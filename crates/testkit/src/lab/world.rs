@@ -13,7 +13,7 @@ use crate::Kind;
 const OUTSIDE: [&str; 3] = ["/core/events/", "/events.k8s.io/", "/coordination.k8s.io/leases/"];
 
 /// The objects that came since the run began, at one moment. For invariants: see
-/// [`Exploration::invariant`](super::Exploration::invariant).
+/// [`Exploration::invariant`](crate::explore::Exploration::invariant).
 #[derive(Clone, Debug, Default)]
 pub struct World {
     objects: BTreeMap<String, Value>,
@@ -39,7 +39,7 @@ impl World {
         self.objects.get(&key).map(|object| read(&key, object))
     }
 
-    pub(super) fn objects(&self) -> &BTreeMap<String, Value> {
+    pub(crate) fn objects(&self) -> &BTreeMap<String, Value> {
         &self.objects
     }
 }
@@ -52,38 +52,40 @@ fn read<K: Debug + DeserializeOwned>(key: &str, object: &Value) -> K {
 }
 
 /// What the keys of a kind begin with.
-pub(super) fn prefix(group: &str, plural: &str) -> String {
+pub(crate) fn prefix(group: &str, plural: &str) -> String {
     format!("/{}/{plural}/", if group.is_empty() { "core" } else { group })
 }
 
 /// The key of an object in the store.
-pub(super) fn key(group: &str, plural: &str, namespace: &str, name: &str) -> String {
+pub(crate) fn key(group: &str, plural: &str, namespace: &str, name: &str) -> String {
     let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
     format!("{}{namespace}{name}", prefix(group, plural))
 }
 
 /// Follows every commit of the store.
-pub(super) struct Chronicle {
+pub(crate) struct Chronicle {
     watch: Watch,
-    pub(super) world: World,
+    pub(crate) world: World,
 }
 
 /// A change of the world.
-pub(super) struct Change<'a> {
-    pub(super) key: &'a str,
-    pub(super) world: &'a World,
-    pub(super) old: Option<Value>,
-    pub(super) new: Option<Value>,
+pub(crate) struct Change<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) world: &'a World,
+    pub(crate) old: Option<Value>,
+    pub(crate) new: Option<Value>,
+    /// What is stored now, as it is.
+    pub(crate) text: &'a str,
 }
 
 impl Chronicle {
-    pub(super) fn begin(store: &Store) -> Self {
+    pub(crate) fn begin(store: &Store) -> Self {
         let watch = store.watch("/", store.revision()).expect("the present is known");
         Self { watch, world: World::default() }
     }
 
     /// Takes in all that was committed, one by one. Events for people are told, too, but are no part of the world.
-    pub(super) fn follow(&mut self, mut tell: impl FnMut(&Change<'_>)) {
+    pub(crate) fn follow(&mut self, mut tell: impl FnMut(&Change<'_>)) {
         while let Some(event) = self.watch.try_next() {
             let event = event.expect("a run makes fewer changes than a watch can hold");
             self.take(&event, &mut tell);
@@ -100,11 +102,12 @@ impl Chronicle {
                 None => self.world.objects.remove(&*event.key),
             };
         }
-        tell(&Change { key: &event.key, world: &self.world, old, new });
+        let text = event.entry.as_ref().map_or("", |entry| std::str::from_utf8(&entry.value).unwrap_or_default());
+        tell(&Change { key: &event.key, world: &self.world, old, new, text });
     }
 }
 
 /// Whether changes of `key` are part of the state of the world.
-pub(super) fn is_inside(key: &str) -> bool {
+pub(crate) fn is_inside(key: &str) -> bool {
     !OUTSIDE.iter().any(|prefix| key.starts_with(prefix))
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_store::Revision;
 
+use super::canary::{Canaries, SECRETS};
+use super::claims::{Claims, is_ready};
 use super::form::{self, Form, Noise};
 use super::gate::FOREIGN;
 use super::plan::{Fault, StepFault};
@@ -18,63 +20,84 @@ use super::world::{self, Change, Chronicle, World};
 const IDLE_CALLS_MAX: usize = 200;
 
 /// Checks the world after every write.
-pub(super) type Invariant = Arc<dyn Fn(&World) -> Result<(), String> + Send + Sync>;
+pub(crate) type Invariant = Arc<dyn Fn(&World) -> Result<(), String> + Send + Sync>;
 
 /// What the author says must be true, and of what.
 #[derive(Clone, Default)]
-pub(super) struct Rules {
-    pub(super) invariants: Vec<(String, Invariant)>,
+pub(crate) struct Rules {
+    pub(crate) invariants: Vec<(String, Invariant)>,
     /// What the keys of the operator's own kinds begin with.
-    pub(super) own: Vec<String>,
+    pub(crate) own: Vec<String>,
     /// What the keys of kinds begin with whose objects stay after their owner.
-    pub(super) kept: Vec<String>,
+    pub(crate) kept: Vec<String>,
+    /// Namespaces that the operator may use for resources of others.
+    pub(crate) reach: BTreeSet<String>,
+    /// The groups and plurals of kinds without a namespace that it may write for resources that have one.
+    pub(crate) reach_cluster: BTreeSet<(String, String)>,
+    /// The keys of Secrets under which there is nothing to hide.
+    pub(crate) shown: BTreeSet<String>,
 }
 
 /// The world when everything was quiet.
 #[derive(Clone, Debug)]
-pub(super) struct Settled {
-    pub(super) step: usize,
-    pub(super) form: Form,
-    pub(super) uids: BTreeMap<String, String>,
-    pub(super) wishes: Wishes,
+pub(crate) struct Settled {
+    pub(crate) step: usize,
+    pub(crate) form: Form,
+    pub(crate) uids: BTreeMap<String, String>,
+    pub(crate) wishes: Wishes,
     /// The objects that the operator has made and that are there.
-    pub(super) made: BTreeSet<String>,
+    pub(crate) made: BTreeSet<String>,
+    /// The resources that say that they are ready.
+    pub(crate) was_ready: BTreeSet<String>,
+}
+
+impl Settled {
+    /// The same at another step.
+    pub(crate) fn as_of(&self, step: usize) -> Self {
+        Self { step, ..self.clone() }
+    }
 }
 
 /// How the run without faults went.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clean {
-    pub(super) states: Vec<Settled>,
-    pub(super) noise: Noise,
+pub(crate) struct Clean {
+    pub(crate) states: Vec<Settled>,
+    pub(crate) noise: Noise,
+    pub(crate) sight: Sight,
+}
+
+/// How much of the world is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// All of it.
+    #[default]
+    Everything,
+    /// The resources, and what the operator wrote of the objects that it made.
+    Operators,
 }
 
 impl Clean {
-    pub(super) fn at(&self, step: usize) -> Option<&Settled> {
+    pub(crate) fn at(&self, step: usize) -> Option<&Settled> {
         self.states.iter().find(|state| state.step == step)
     }
 }
 
-/// A resource began to say that it is ready.
-struct Claim {
-    resource: String,
-    /// The wish that it spoke of.
-    generation: Value,
-    /// What was there.
-    there: BTreeSet<String>,
-}
-
-pub(super) struct Judge {
+pub(crate) struct Judge {
     chronicle: Chronicle,
     rules: Arc<Rules>,
     clean: Option<Arc<Clean>>,
-    pub(super) wishes: Wishes,
-    pub(super) states: Vec<Settled>,
-    pub(super) changed_at: Duration,
-    claims: Vec<Claim>,
+    pub(crate) wishes: Wishes,
+    pub(crate) states: Vec<Settled>,
+    pub(crate) changed_at: Duration,
+    claims: Claims,
+    canaries: Canaries,
+    /// How many lines of the log were searched.
+    searched: usize,
 }
 
 impl Judge {
-    pub(super) fn new(chronicle: Chronicle, rules: Arc<Rules>, clean: Option<Arc<Clean>>) -> Self {
+    pub(crate) fn new(chronicle: Chronicle, rules: Arc<Rules>, clean: Option<Arc<Clean>>) -> Self {
+        let canaries = Canaries::new(rules.shown.clone());
         Self {
             chronicle,
             rules,
@@ -82,26 +105,56 @@ impl Judge {
             wishes: Wishes::default(),
             states: Vec::new(),
             changed_at: Duration::ZERO,
-            claims: Vec::new(),
+            claims: Claims::default(),
+            canaries,
+            searched: 0,
         }
     }
 
     /// Looks at every change since the last look.
-    pub(super) fn look(&mut self, session: &Session) {
-        let (rules, claims) = (&self.rules, &mut self.claims);
-        let mut has_changed = false;
+    pub(crate) fn look(&mut self, session: &Session) {
+        let (rules, claims, canaries, wishes) = (&self.rules, &mut self.claims, &mut self.canaries, &self.wishes);
+        let (mut has_changed, mut has_learned) = (false, false);
         self.chronicle.follow(|change| {
             has_changed |= world::is_inside(change.key);
             check_change(rules, change, session);
-            claims.extend(claim(rules, change));
+            claims.notice(&rules.own, change);
+            match &change.new {
+                Some(secret) if change.key.starts_with(SECRETS) => has_learned |= canaries.learn(change.key, secret),
+                Some(_) if !canaries.is_empty() => search(canaries, wishes, (change.key, change.text), session),
+                _ => {}
+            }
         });
         if has_changed {
             self.changed_at = session.now();
         }
+        if has_learned {
+            self.searched = 0;
+        }
+    }
+
+    /// Looks for what Secrets hold in all that is to be seen: what came before its Secret, too.
+    fn search_all(&mut self, session: &Session) {
+        if self.canaries.is_empty() {
+            return;
+        }
+        let (canaries, wishes) = (&self.canaries, &self.wishes);
+        for (key, object) in self.chronicle.world.objects().iter().filter(|(key, _)| !key.starts_with(SECRETS)) {
+            search(canaries, wishes, (key, &object.to_string()), session);
+        }
+        let (lines, count) = session.log.since(self.searched);
+        for line in lines {
+            search(canaries, wishes, ("the log", &line), session);
+        }
+        self.searched = count;
+        for (what, text) in session.said() {
+            search(canaries, wishes, (what, &text), session);
+        }
     }
 
     /// Everything is quiet for the time with the number `step`.
-    pub(super) fn settled(&mut self, step: usize, session: &Session) {
+    pub(crate) fn settled(&mut self, step: usize, session: &Session) {
+        self.search_all(session);
         let now = self.state(step, session);
         for what in self.faults_of(&now, session) {
             session.violate(format!("after step {step}: {what}"));
@@ -114,8 +167,11 @@ impl Judge {
         let uid =
             |(key, object): (&String, &Value)| Some((key.clone(), object["metadata"]["uid"].as_str()?.to_owned()));
         let made = session.lock().made.iter().filter(|key| objects.contains_key(*key)).cloned().collect();
+        let is_own = |key: &str| self.rules.own.iter().any(|prefix| key.starts_with(prefix));
+        let ready = objects.iter().filter(|(key, object)| is_own(key) && is_ready(object));
         Settled {
             step,
+            was_ready: ready.map(|(key, _)| key.clone()).collect(),
             form: form::of(objects),
             uids: objects.iter().filter_map(uid).collect(),
             wishes: self.wishes.clone(),
@@ -125,11 +181,17 @@ impl Judge {
 
     fn faults_of(&mut self, now: &Settled, session: &Session) -> Vec<String> {
         let mut faults = self.user_faults(session);
-        faults.extend(self.false_claims(now));
+        faults.extend(std::mem::take(&mut self.claims).false_one(now, self.chronicle.world.objects()));
         let is_fresh = session.plan.fresh().is_some();
         let Some(clean) = self.clean.clone().filter(|_| !is_fresh) else { return faults };
         if let Some(expected) = clean.at(now.step) {
-            faults.extend(form::difference(&expected.form, &now.form, &clean.noise));
+            faults.extend(match clean.sight {
+                Sight::Everything => form::difference(&expected.form, &now.form, &clean.noise),
+                Sight::Operators => {
+                    let [expected, found] = [expected, now].map(|state| form::view(state, &self.rules));
+                    form::difference(&expected, &found, &clean.noise)
+                }
+            });
             faults.extend(self.replaced(&clean, now, session));
         }
         faults
@@ -159,18 +221,6 @@ impl Judge {
         faults
     }
 
-    /// Resources that said that they were ready before what belongs to them was there.
-    fn false_claims(&mut self, now: &Settled) -> Vec<String> {
-        let claims = std::mem::take(&mut self.claims);
-        let objects = self.chronicle.world.objects();
-        let missing = |Claim { resource, generation, there }: Claim| {
-            let missing = now.made.iter().find(|key| !there.contains(*key))?;
-            let is_same_wish = objects.get(&resource)?["metadata"]["generation"] == generation;
-            is_same_wish.then(|| format!("{resource} said that it was ready before {missing} was there"))
-        };
-        claims.into_iter().filter_map(missing).take(1).collect()
-    }
-
     /// Objects that were deleted and made again, though nobody asked for that.
     fn replaced(&self, clean: &Clean, now: &Settled, session: &Session) -> Vec<String> {
         let is_disturbed = session
@@ -191,14 +241,8 @@ impl Judge {
         before.uids.iter().filter_map(is_other).take(1).collect()
     }
 
-    /// Nothing was asked for some time: nothing may have happened. `before` is the number of calls until then.
-    pub(super) fn stayed(&self, before: usize, session: &Session) {
-        self.idle(before, session);
-        self.left_over(session);
-    }
-
     /// Nothing was asked since there were `before` calls: nothing may have been written.
-    pub(super) fn idle(&self, before: usize, session: &Session) {
+    pub(crate) fn idle(&self, before: usize, session: &Session) {
         let (writes, count) = {
             let state = session.lock();
             let idle = &state.calls[before.min(state.calls.len())..];
@@ -214,7 +258,7 @@ impl Judge {
     }
 
     /// What should be gone and is not.
-    fn left_over(&self, session: &Session) {
+    pub(crate) fn left_over(&self, session: &Session) {
         let objects = self.chronicle.world.objects();
         for key in self.wishes.deleted().iter().filter(|key| objects.contains_key(*key)) {
             session.violate(format!("{key} was deleted by the user and does not go"));
@@ -230,17 +274,13 @@ impl Judge {
     }
 
     /// Whether the operator's objects are as if there had been no history.
-    pub(super) fn compare_fresh(&self, step: usize, session: &Session) {
+    pub(crate) fn compare_fresh(&self, step: usize, session: &Session) {
         let (Some(clean), Some(found)) = (&self.clean, self.states.last()) else { return };
         let Some(expected) = clean.at(step) else { return };
         let children = |state: &Settled| -> Form {
-            let is_child = |key: &String| state.made.contains(key);
-            state
-                .form
-                .iter()
-                .filter(|(key, _)| is_child(key))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect()
+            let mut view = form::view(state, &self.rules);
+            view.retain(|key, _| form::is_made(key, &state.made));
+            view
         };
         if let Some(what) = form::difference(&children(found), &children(expected), &clean.noise) {
             session.violate(format!("step {step} leaves another state than the same wish without a history: {what}"));
@@ -248,14 +288,19 @@ impl Judge {
     }
 
     /// The revision before an event of this run.
-    pub(super) fn before_event(&self, event: usize, session: &Session) -> Revision {
+    pub(crate) fn before_event(&self, event: usize, session: &Session) -> Revision {
         let state = session.lock();
         let revision = state.events.get(event).map_or(1, |event| event.revision);
         Revision(revision.saturating_sub(1).max(1))
     }
 
+    /// An object as it is now.
+    pub(crate) fn object(&self, key: &str) -> Option<&Value> {
+        self.chronicle.world.objects().get(key)
+    }
+
     /// The path of an object in the API.
-    pub(super) fn path_of(&self, key: &str) -> Option<String> {
+    pub(crate) fn path_of(&self, key: &str) -> Option<String> {
         let object = self.chronicle.world.objects().get(key)?;
         let version = object["apiVersion"].as_str()?;
         let root = if version.contains('/') { "/apis" } else { "/api" };
@@ -286,25 +331,10 @@ fn check_change(rules: &Rules, change: &Change<'_>, session: &Session) {
     }
 }
 
-/// A resource that says from now on that it is ready, as it is wanted now, and what is there.
-fn claim(rules: &Rules, change: &Change<'_>) -> Option<Claim> {
-    let new = change.new.as_ref().filter(|_| rules.own.iter().any(|prefix| change.key.starts_with(prefix)))?;
-    let was = change.old.as_ref().is_some_and(is_ready);
-    (is_ready(new) && !was).then(|| Claim {
-        resource: change.key.to_owned(),
-        generation: new["metadata"]["generation"].clone(),
-        there: change.world.objects().keys().cloned().collect(),
-    })
-}
-
-/// Whether a resource says that it is ready as it is wanted now.
-fn is_ready(object: &Value) -> bool {
-    let (status, generation) = (&object["status"], &object["metadata"]["generation"]);
-    let conditions = status["conditions"].as_array();
-    let is_true = |condition: &&Value| condition["type"] == "Ready" && condition["status"] == "True";
-    let condition = conditions.and_then(|all| all.iter().find(is_true));
-    let says_so = condition.is_some() || status["phase"] == "Ready" || status["ready"] == true;
-    let seen = condition.map_or(&Value::Null, |condition| &condition["observedGeneration"]);
-    let seen = if seen.is_null() { &status["observedGeneration"] } else { seen };
-    says_so && (seen.is_null() || seen == generation)
+/// Tells of what Secrets hold if it is in something that others can see.
+fn search(canaries: &Canaries, wishes: &Wishes, (what, text): (&str, &str), session: &Session) {
+    if let Some(canary) = canaries.find(text, wishes.open()) {
+        let line = if what == "the log" { format!(": {}", canary.mask(text)) } else { String::new() };
+        session.violate(format!("a secret is to be seen: {} is in {what}{line}", canary.whose()));
+    }
 }

@@ -21,6 +21,17 @@ pub enum Fault {
     Event(usize, EventFault),
     /// After everything has settled for the time with this number.
     Step(usize, StepFault),
+    /// In a campaign: the user changes one property of the resource.
+    Change(Change),
+}
+
+/// What the user of a campaign changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Change {
+    /// The property, as a JSON pointer such as `/spec/size`.
+    pub path: String,
+    /// What becomes of it, as the campaign names it, such as `max`.
+    pub to: String,
 }
 
 /// What can go wrong with a call.
@@ -46,6 +57,10 @@ pub enum CallFault {
     Meddle,
     /// The clock of the operator's machine goes an hour ahead.
     Jump,
+    /// The clock of the operator's machine is put back by an hour.
+    Back,
+    /// What was asked is done, and the process then stands still until another replica leads: from then on it must not write.
+    Deposed,
 }
 
 /// What can go wrong with an event of a watch.
@@ -80,7 +95,7 @@ pub enum StepFault {
     Fresh,
 }
 
-const CALLS: [(&str, CallFault); 10] = [
+const CALLS: [(&str, CallFault); 12] = [
     ("crash-before", CallFault::CrashBefore),
     ("crash-after", CallFault::CrashAfter),
     ("conflict", CallFault::Conflict),
@@ -91,6 +106,8 @@ const CALLS: [(&str, CallFault); 10] = [
     ("user", CallFault::User),
     ("meddle", CallFault::Meddle),
     ("jump", CallFault::Jump),
+    ("back", CallFault::Back),
+    ("deposed", CallFault::Deposed),
 ];
 
 const EVENTS: [(&str, EventFault); 6] = [
@@ -138,6 +155,19 @@ impl Plan {
         })
     }
 
+    /// What the user of a campaign changes.
+    pub(crate) fn change(&self) -> Option<&Change> {
+        self.faults.iter().find_map(|fault| match fault {
+            Fault::Change(change) => Some(change),
+            _ => None,
+        })
+    }
+
+    /// Whether the operator is one of several replicas.
+    pub(crate) fn has_leader(&self) -> bool {
+        self.faults.iter().any(|fault| matches!(fault, Fault::Call(_, CallFault::Deposed)))
+    }
+
     /// Whether it looks only at what the user wants at one step, on an empty cluster.
     pub(crate) fn fresh(&self) -> Option<usize> {
         self.faults.iter().find_map(|fault| match fault {
@@ -158,6 +188,7 @@ impl Fault {
             Self::Step(_, StepFault::Delete(_)) => "delete",
             Self::Step(_, StepFault::DeleteWhileDown(_)) => "delete-while-down",
             Self::Step(_, StepFault::Fresh) => "fresh",
+            Self::Change(_) => "change",
         }
     }
 }
@@ -182,6 +213,7 @@ impl fmt::Display for Fault {
             Self::Step(at, StepFault::Stale(event)) => write!(f, "{class}@{at}:{event}"),
             Self::Step(at, StepFault::Delete(key) | StepFault::DeleteWhileDown(key)) => write!(f, "{class}@{at}:{key}"),
             Self::Step(at, StepFault::Restart | StepFault::Fresh) => write!(f, "{class}@{at}"),
+            Self::Change(Change { path, to }) => write!(f, "{class}@{path}:{to}"),
         }
     }
 }
@@ -203,6 +235,10 @@ impl FromStr for Plan {
 
 fn read(text: &str) -> Option<Fault> {
     let (class, place) = text.split_once('@')?;
+    if class == "change" {
+        let (path, to) = place.rsplit_once(':')?;
+        return Some(Fault::Change(Change { path: path.to_owned(), to: to.to_owned() }));
+    }
     let (at, detail) = place.split_once(':').unwrap_or((place, ""));
     let at = at.parse().ok()?;
     if let Some((_, what)) = CALLS.iter().find(|(name, _)| *name == class) {
@@ -238,11 +274,14 @@ mod tests {
             "stale@2:5",
             "delete@1:/core/configmaps/default/a",
             "fresh@0#3",
+            "back@4",
+            "change@/spec/size:max",
+            "change@/spec/size:max+deposed@4#1",
         ];
         for text in texts {
             assert_eq!(text.parse::<Plan>().map(|plan| plan.to_string()).as_deref(), Ok(text));
         }
-        for text in ["", "crash", "crash-after@x", "stale@2", "nothing@1"] {
+        for text in ["", "crash", "crash-after@x", "stale@2", "nothing@1", "change@/spec/size"] {
             assert!(text.parse::<Plan>().is_err(), "{text}");
         }
     }

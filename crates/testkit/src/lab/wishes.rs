@@ -5,41 +5,65 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_merge::merge_patch;
 
+use super::canary::SECRETS;
+
 /// The user's objects, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wishes {
+pub(crate) struct Wishes {
     wanted: Vec<(String, Value)>,
     deleted: BTreeSet<String>,
+    /// All that was ever written for all to see.
+    open: String,
 }
 
 impl Wishes {
-    pub(super) fn create(&mut self, key: String, object: Value) {
+    pub(crate) fn create(&mut self, key: String, object: Value) {
         self.deleted.remove(&key);
+        self.write(&key, &object);
         self.wanted.push((key, object));
     }
 
-    pub(super) fn change(&mut self, key: &str, patch: &Value) {
+    /// What was ever written for all to see, as JSON.
+    pub(crate) fn open(&self) -> &str {
+        &self.open
+    }
+
+    fn write(&mut self, key: &str, value: &Value) {
+        if !key.starts_with(SECRETS) {
+            self.open.push_str(&value.to_string());
+        }
+    }
+
+    pub(crate) fn change(&mut self, key: &str, patch: &Value) {
+        self.write(key, patch);
         if let Some((_, object)) = self.wanted.iter_mut().find(|(wanted, _)| wanted == key) {
             merge_patch(object, patch);
         }
     }
 
-    pub(super) fn delete(&mut self, key: &str) {
+    pub(crate) fn set_spec(&mut self, key: &str, spec: &Value) {
+        self.write(key, spec);
+        if let Some((_, object)) = self.wanted.iter_mut().find(|(wanted, _)| wanted == key) {
+            object["spec"] = spec.clone();
+        }
+    }
+
+    pub(crate) fn delete(&mut self, key: &str) {
         self.wanted.retain(|(wanted, _)| wanted != key);
         self.deleted.insert(key.to_owned());
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(String, Value)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Value)> {
         self.wanted.iter()
     }
 
-    pub(super) fn deleted(&self) -> &BTreeSet<String> {
+    pub(crate) fn deleted(&self) -> &BTreeSet<String> {
         &self.deleted
     }
 }
 
 /// Where `found` is not what was `wanted`: what the API and operators add is fine.
-pub(super) fn unlike(wanted: &Value, found: &Value, path: &str) -> Option<String> {
+pub(crate) fn unlike(wanted: &Value, found: &Value, path: &str) -> Option<String> {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => {
             let skipped = |name: &str| path.is_empty() && name == "status";

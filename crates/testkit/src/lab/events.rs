@@ -13,7 +13,7 @@ use super::plan::EventFault;
 use super::session::{Delivered, HELD, Session};
 
 /// The body of a watch, as the operator sees it in this run.
-pub(super) fn through(body: Body, session: Arc<Session>, life: usize, resource: String) -> Body {
+pub(crate) fn through(body: Body, session: Arc<Session>, life: usize, resource: String) -> Body {
     let stream = Stream { body, session, life, resource, read: BytesMut::new(), pending: VecDeque::new(), over: false };
     let frames = futures::stream::unfold(stream, |mut stream| async move {
         let line = stream.next().await?;

@@ -1,12 +1,13 @@
-//! Explores the whole gallery, and prints a table of what was found by what.
+//! Explores the whole gallery, and prints a table of what was found by what; with `measure`, what runs cost.
 
-#[path = "../gallery/mod.rs"]
+#[path = "../../gallery/mod.rs"]
 mod gallery;
+mod measure;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use gallery::{Bug, ENTRIES, Entry, Family, Play};
+use gallery::{Bug, ENTRIES, Entry, Tune};
 use windlass_testkit::explore::Report;
 
 /// How many plans of each fixed reconciler are tried, unless `WINDLASS_PLANS` says otherwise.
@@ -24,6 +25,14 @@ struct Totals {
 
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    match wanted.first().map(String::as_str) {
+        Some("measure") => measure::run(wanted.get(1).and_then(|times| times.parse().ok()).unwrap_or(1000)),
+        _ => explore(&wanted),
+    }
+}
+
+/// Explores the bugs that are wanted, or all.
+fn explore(wanted: &[String]) -> ExitCode {
     let is_wanted = |entry: &&Entry| wanted.is_empty() || wanted.contains(&format!("{:?}", entry.bug));
     let entries: Vec<&Entry> = ENTRIES.iter().filter(is_wanted).collect();
     let (began, mut totals) = (Instant::now(), Totals::default());
@@ -33,16 +42,16 @@ fn main() -> ExitCode {
         row(entry, &mut totals);
     }
     println!();
-    let mut twins: Vec<(Family, Play)> = Vec::new();
+    let mut twins: Vec<&Entry> = Vec::new();
     for entry in &entries {
-        if !twins.contains(&(entry.family, entry.play)) {
-            twins.push((entry.family, entry.play));
+        if !twins.iter().any(|twin| (twin.family, twin.play) == (entry.family, entry.play)) {
+            twins.push(entry);
         }
     }
     println!("| fixed reconciler | scenario | plans tried | findings | calls | ms of CPU per plan |");
     println!("| --- | --- | --- | --- | --- | --- |");
-    for (family, play) in twins {
-        twin(family, play, &mut totals);
+    for entry in twins {
+        twin(entry, &mut totals);
     }
     summary(&entries, &totals, began.elapsed());
     if totals.missed.is_empty() && totals.alarms.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -50,7 +59,7 @@ fn main() -> ExitCode {
 
 fn row(entry: &Entry, totals: &mut Totals) {
     let began = Instant::now();
-    let report = gallery::run(&gallery::exploration(entry.family, &entry.bug).until_found(), entry.play);
+    let report = gallery::run(entry, &entry.bug, Tune::default());
     totals.plans += report.plans();
     totals.busy += report.busy;
     if report.findings.is_empty() {
@@ -81,8 +90,9 @@ fn found_by(report: &Report) -> String {
     if classes.is_empty() { "**not found**".to_owned() } else { classes.join(", ") }
 }
 
-fn twin(family: Family, play: Play, totals: &mut Totals) {
-    let report = gallery::run(&gallery::exploration(family, &Bug::None).plans(FIXED_PLANS), play);
+fn twin(entry: &Entry, totals: &mut Totals) {
+    let (family, play) = (entry.family, entry.play);
+    let report = gallery::run(entry, &Bug::None, Tune { plans: Some(FIXED_PLANS), ..Tune::default() });
     totals.fixed_plans += report.plans();
     totals.busy += report.busy;
     let per_plan = report.busy.as_secs_f64() * 1000.0 / report.plans() as f64;

@@ -4,8 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::plan::Plan;
+use windlass::Program;
+use windlass::rbac::{Comparison, Recording};
+use windlass::runtime::tap::Rights;
+
+use super::laboratory::Outcome;
+use super::plan::{Fault, Plan};
 use super::session::{Called, Shown};
+use super::settings::PLAN_VARIABLE;
+use super::work::Done;
 
 /// How many calls around the fault a report shows.
 const CALLS_SHOWN: usize = 10;
@@ -34,6 +41,8 @@ pub struct Report {
     pub pruned: BTreeMap<&'static str, usize>,
     /// How many calls the operator made in the run without faults.
     pub calls: usize,
+    /// The rights that the operator took in all runs together.
+    pub rights: Rights,
     /// How long all runs took together on the clock of the wall.
     pub took: Duration,
     /// How long the threads worked on the plans, without waiting for others on the machine.
@@ -44,6 +53,36 @@ impl Report {
     /// How many plans were tried, the one without faults included.
     pub fn plans(&self) -> usize {
         1 + self.classes.values().map(|(tried, _)| tried).sum::<usize>()
+    }
+
+    /// The roles that `program` asks for, held against what it took in these runs: see [`Comparison::assert_used_but`].
+    pub fn roles(&self, program: &dyn Program) -> Comparison {
+        Comparison::of(program, &[Recording::of(program, self.rights.clone())])
+    }
+
+    /// Counts plans that were run.
+    pub(crate) fn take_all(&mut self, plans: &[Plan], done: Vec<Done>) {
+        for Done { number, outcome, busy } in done {
+            self.busy += busy;
+            self.take(&plans[number], outcome);
+        }
+    }
+
+    /// Counts a plan.
+    pub(crate) fn take(&mut self, plan: &Plan, outcome: Outcome) {
+        let classes: Vec<&str> = plan.faults.iter().map(Fault::class).collect();
+        let class = if classes.len() > 1 { "pair".to_owned() } else { classes.concat() };
+        let counts = self.classes.entry(class).or_default();
+        counts.0 += 1;
+        counts.1 += usize::from(!outcome.violations.is_empty());
+        self.add(plan, outcome);
+    }
+
+    pub(crate) fn add(&mut self, plan: &Plan, outcome: Outcome) {
+        self.rights.merge(&outcome.rights);
+        if !outcome.violations.is_empty() {
+            self.findings.push(Finding { plan: plan.clone(), violations: outcome.violations, calls: outcome.calls });
+        }
     }
 
     /// Fails the test if something was found.
@@ -92,12 +131,18 @@ impl fmt::Display for Finding {
         for called in self.calls.iter().skip(first).take(CALLS_SHOWN) {
             writeln!(f, "    {}", Line(called))?;
         }
-        writeln!(f, "  replay: {}='{}' cargo test NAME_OF_THE_TEST", super::PLAN_VARIABLE, self.plan)
+        writeln!(f, "  replay: {}='{}' cargo test NAME_OF_THE_TEST", PLAN_VARIABLE, self.plan)
     }
 }
 
+/// Every call of a run of `plan`.
+pub(crate) fn schedule(plan: &Plan, outcome: &Outcome) -> String {
+    let calls = outcome.calls.iter().map(|called| format!("{}\n", Line(called)));
+    std::iter::once(format!("plan {plan}\n")).chain(calls).collect()
+}
+
 /// A call as a line of a schedule.
-pub(super) struct Line<'a>(pub(super) &'a Called);
+struct Line<'a>(pub(crate) &'a Called);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

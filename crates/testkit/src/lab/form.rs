@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::gate::FOREIGN;
+use super::judge::{Rules, Settled};
 
 /// Metadata that says who and when, not what.
 const IDENTITY: [&str; 8] = [
@@ -18,14 +19,19 @@ const IDENTITY: [&str; 8] = [
     "selfLink",
 ];
 
+/// What the controllers of the cluster count in objects that an operator made.
+const COUNTED: &str = "deployment.kubernetes.io/revision";
+/// What stands for the part of a name that chance added.
+const CHANCE: &str = "*#";
+
 /// Objects by key, comparable.
-pub(super) type Form = BTreeMap<String, Value>;
+pub(crate) type Form = BTreeMap<String, Value>;
 
 /// Where values differ from run to run even if nothing goes wrong: a key and the path of a field.
-pub(super) type Noise = BTreeSet<(String, String)>;
+pub(crate) type Noise = BTreeSet<(String, String)>;
 
 /// The comparable form of `objects`.
-pub(super) fn of(objects: &BTreeMap<String, Value>) -> Form {
+pub(crate) fn of(objects: &BTreeMap<String, Value>) -> Form {
     let names = Names::of(objects);
     let mut form = Form::new();
     let mut unnamed: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -43,8 +49,38 @@ pub(super) fn of(objects: &BTreeMap<String, Value>) -> Form {
     form
 }
 
+/// Whether the object `key` of a form is among those that the operator made.
+pub(crate) fn is_made(key: &str, made: &BTreeSet<String>) -> bool {
+    match key.split_once(CHANCE) {
+        Some((name, _)) => made.iter().any(|made| made.starts_with(name)),
+        None => made.contains(key),
+    }
+}
+
+/// What of a state is the operator's doing: the resources, and what it wrote of the objects that it made.
+pub(crate) fn view(state: &Settled, rules: &Rules) -> Form {
+    let begins = |key: &str, prefixes: &[String]| prefixes.iter().any(|prefix| key.starts_with(prefix));
+    let mut view = Form::new();
+    for (key, object) in &state.form {
+        let mut object = object.clone();
+        if !begins(key, &rules.own) {
+            if !is_made(key, &state.made) || begins(key, &rules.kept) {
+                continue;
+            }
+            if let Some(fields) = object.as_object_mut() {
+                fields.remove("status");
+            }
+            if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                forget_annotation(meta, COUNTED);
+            }
+        }
+        view.insert(key.clone(), object);
+    }
+    view
+}
+
 /// The first difference, as a sentence.
-pub(super) fn difference(expected: &Form, found: &Form, noise: &Noise) -> Option<String> {
+pub(crate) fn difference(expected: &Form, found: &Form, noise: &Noise) -> Option<String> {
     let keys: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
     keys.into_iter().find_map(|key| match (expected.get(key), found.get(key)) {
         (Some(_), None) => Some(format!("{key} is missing")),
@@ -61,7 +97,7 @@ pub(super) fn difference(expected: &Form, found: &Form, noise: &Noise) -> Option
 }
 
 /// The places where two runs without faults differ.
-pub(super) fn noise(one: &Form, other: &Form) -> Noise {
+pub(crate) fn noise(one: &Form, other: &Form) -> Noise {
     let mut noise = Noise::new();
     for (key, value) in one {
         let mut different = Vec::new();
@@ -122,7 +158,8 @@ impl Names {
         let mut shown = self.value(object);
         if let Some(meta) = shown.get_mut("metadata").and_then(Value::as_object_mut) {
             IDENTITY.iter().for_each(|field| drop(meta.remove(*field)));
-            forget_foreign(meta);
+            // What the plan itself wrote.
+            forget_annotation(meta, FOREIGN);
         }
         if let Some(status) = shown.get_mut("status") {
             observed(status, generation);
@@ -169,10 +206,9 @@ fn replace_name(key: &str, name: &str) -> String {
     format!("{place}/{name}")
 }
 
-/// What the plan itself wrote.
-fn forget_foreign(meta: &mut Map<String, Value>) {
+fn forget_annotation(meta: &mut Map<String, Value>, name: &str) {
     let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) else { return };
-    annotations.remove(FOREIGN);
+    annotations.remove(name);
     if annotations.is_empty() {
         meta.remove("annotations");
     }

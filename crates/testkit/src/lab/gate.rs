@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -17,18 +18,23 @@ use windlass_store::Revision;
 
 use super::events;
 use super::plan::CallFault;
-use super::session::{HELD, Session};
-use super::world;
+use super::session::{HELD, STALLED, Session};
+use super::{roles, world};
 
+/// How far clocks go wrong.
+const HOUR: Duration = Duration::from_secs(3600);
 /// What somebody else writes, and the operator must leave alone.
-pub(super) const FOREIGN: &str = "example.com/somebody-else";
+pub(crate) const FOREIGN: &str = "example.com/somebody-else";
 
 /// One life of the operator, as it reaches the API server.
 #[derive(Clone)]
-pub(super) struct Gate {
-    pub(super) session: Arc<Session>,
-    pub(super) life: usize,
-    pub(super) api: Local,
+pub(crate) struct Gate {
+    pub(crate) session: Arc<Session>,
+    pub(crate) life: usize,
+    /// The API as the operator has it.
+    pub(crate) api: Local,
+    /// The API as everybody else has it.
+    pub(crate) master: Local,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -53,15 +59,23 @@ impl Gate {
     async fn pass(self, request: Request<ClientBody>) -> Result<Response<Body>, BoxError> {
         let uri = request.uri();
         let call = Call::parse(request.method(), uri.path(), uri.query());
+        // Whoever is on the way to the API may log what is asked for.
+        self.session.log.add(format!("{} {uri}", request.method()));
         if !self.session.lives(self.life) {
             return Err(Gone.into());
         }
+        // A process that stands still does nothing at all.
+        let stalled = self.session.stalled(self.life);
+        if !stalled.is_zero() {
+            tokio::time::sleep(stalled).await;
+        }
         if is_outside(&call) {
-            return self.send(request).await;
+            return self.send(&call, request).await;
         }
         if call.verb == "watch" {
             return self.watch(&call, request).await;
         }
+        self.look_at(&call);
         let in_run = journal::is_recorded();
         let Some(number) = self.session.begin(self.life, &call, in_run) else {
             // It has had its share: it gets no answer any more.
@@ -74,10 +88,18 @@ impl Gate {
         }
     }
 
+    /// Whether the call stays where it belongs.
+    fn look_at(&self, call: &Call) {
+        let trespass = journal::subject().and_then(|subject| self.session.borders.trespass(&subject, call));
+        if let Some(what) = trespass {
+            self.session.violate(what);
+        }
+    }
+
     /// Asks the API server, and notes what came of it.
     async fn ask(&self, number: usize, call: &Call, request: Request<ClientBody>) -> Result<Response<Body>, BoxError> {
         let before = self.session.store.revision();
-        let response = self.send(request).await?;
+        let response = self.send(call, request).await?;
         let code = response.status().as_u16();
         if !call.is_write() {
             self.session.end(number, Some(code), false);
@@ -143,8 +165,18 @@ impl Gate {
                 self.ask(number, call, request).await
             }
             CallFault::Jump => {
-                session.clock().advance(std::time::Duration::from_secs(3600));
+                session.clock().advance(HOUR);
                 self.ask(number, call, request).await
+            }
+            CallFault::Back => {
+                session.clock().turn_back(HOUR);
+                self.ask(number, call, request).await
+            }
+            CallFault::Deposed => {
+                let answer = self.ask(number, call, request).await;
+                session.depose();
+                tokio::time::sleep(STALLED).await;
+                answer
             }
         }
     }
@@ -175,7 +207,7 @@ impl Gate {
             .header("Content-Type", "application/merge-patch+json")
             .body(ClientBody::from(body.into_bytes()));
         let Ok(request) = request else { return };
-        let Ok(response) = self.send(request).await else { return };
+        let Ok(response) = self.master.clone().call(request).await;
         if !response.status().is_success() {
             return;
         }
@@ -199,7 +231,7 @@ impl Gate {
     }
 
     async fn watch(&self, call: &Call, request: Request<ClientBody>) -> Result<Response<Body>, BoxError> {
-        let response = self.send(request).await?;
+        let response = self.send(call, request).await?;
         Ok(if response.status().is_success() {
             response.map(|body| events::through(body, self.session.clone(), self.life, call.resource.clone()))
         } else {
@@ -207,12 +239,14 @@ impl Gate {
         })
     }
 
-    async fn send(&self, request: Request<ClientBody>) -> Result<Response<Body>, BoxError> {
-        let mut api = self.api.clone();
-        match api.call(request).await {
-            Ok(response) => Ok(response),
-            Err(never) => match never {},
+    async fn send(&self, call: &Call, request: Request<ClientBody>) -> Result<Response<Body>, BoxError> {
+        let Ok(response) = self.api.clone().call(request).await;
+        let code = response.status();
+        self.session.took(call, code.as_u16());
+        if code == StatusCode::FORBIDDEN {
+            self.session.violate(roles::forbidden(call));
         }
+        Ok(response)
     }
 }
 

@@ -1,0 +1,14 @@
+//! Every property of a cluster, changed and changed back: see `docs/campaigns.md`.
+
+use memcached_operator::app;
+use windlass::serde_json::json;
+use windlass_testkit::{Campaign, Profile};
+
+#[test]
+fn every_change_of_a_cluster_can_be_taken_back() {
+    let cluster = json!({"kind": "Memcached", "metadata": {"name": "cache"}, "spec": {"size": 2}});
+    let report = Campaign::of(app, cluster).profile(Profile::Workloads).run();
+    println!("{report}");
+    report.assert();
+    assert_eq!(report.coverage(), (2, 2), "{report}");
+}
