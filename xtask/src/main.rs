@@ -8,6 +8,7 @@ mod fuzz;
 mod generate;
 mod kubernetes;
 mod record;
+mod scenario;
 mod soak;
 mod subject;
 mod test;
@@ -48,12 +49,14 @@ enum Task {
     Kubernetes(kubernetes::Kubernetes),
     /// Ask the pinned kube-apiserver again what it says of CEL, and write it into the fixtures of windlass-apiserver.
     Record,
+    /// Run the acceptance scenarios of the PostgreSQL operator and print what was measured.
+    Scenario(scenario::Options),
     /// Run a test for a long time.
     #[command(subcommand)]
     Soak(soak::Soak),
     /// Install what the tests need, then run formatting, lints, tidy and every test, and print the counts.
     Test(test::Options),
-    /// Explore the gallery of bugs of the test kit.
+    /// Explore the gallery of bugs of the test kit, or measure its runs.
     #[command(subcommand)]
     Testkit(testkit::Testkit),
     /// Check what the compiler does not: file lengths, module docs, the direction of crates, names.
@@ -81,6 +84,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Generate(options) => generate::run(&options),
         Task::Kubernetes(command) => kubernetes::run(&command),
         Task::Record => record::run(),
+        Task::Scenario(options) => scenario::run(&options),
         Task::Soak(soak) => soak::run(&soak),
         Task::Test(options) => test::run(&options),
         Task::Testkit(task) => testkit::run(&task),

@@ -14,7 +14,7 @@ const TABLES: [&str; 0] = [];
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 5] = ["util", "utils", "helpers", "common", "misc"];
 /// Crates in their order: each may use only those before it.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "windlass-kubernetes",
     "windlass-differential",
     "windlass-api",
@@ -32,6 +32,7 @@ const ORDER: [&str; 20] = [
     "windlass-cluster",
     "windlass-testkit",
     "memcached-operator",
+    "postgres-operator",
     "windlass-load",
     "windlass-cli",
     "xtask",

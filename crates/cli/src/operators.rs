@@ -15,7 +15,7 @@ pub(crate) const NAMESPACE: &str = "windlass-system";
 
 /// Every operator that ships with Windlass.
 pub(crate) fn shipped() -> Vec<Box<dyn Program>> {
-    vec![Box::new(memcached_operator::app())]
+    vec![Box::new(memcached_operator::app()), Box::new(postgres_operator::app())]
 }
 
 /// Runs `windlass operator NAME …` as that operator.

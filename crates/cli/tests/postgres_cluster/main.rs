@@ -1,0 +1,11 @@
+//! PostgreSQL clusters on real servers: installed, switched over, killed, frozen and scaled, under a writer that knows what was
+//! acknowledged to it. `cargo xtask scenario` runs all of them; the tests run those that take a minute together.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod failover;
+mod install;
+mod scale;
+mod stage;
+mod writer;

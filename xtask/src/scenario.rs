@@ -1,0 +1,47 @@
+//! The acceptance scenarios of the PostgreSQL operator, on real servers: what was measured is printed.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::tools;
+use crate::workspace::{root, run as run_command};
+
+/// The scenarios: the name, the test, and what it shows.
+const SCENARIOS: [(&str, &str, &str); 5] = [
+    ("P1", "install::p1_", "three servers from nothing, the operator killed twice: the data is made once"),
+    ("P3", "failover::a_primary_", "a planned switchover, then the primary killed, under a writer"),
+    ("P10", "failover::p10_", "the primary frozen, thawed and killed, under a writer"),
+    ("P11", "failover::p11_", "the primary and a standby frozen: nobody is promoted who may lack a commit"),
+    ("P13", "scale::p13_", "from three servers to five and to two, under a writer"),
+];
+
+/// Options of the `scenario` task.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The scenario, such as P10; `all` runs each.
+    name: String,
+}
+
+/// The `scenario` task.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let is_asked = |name: &str| options.name == "all" || options.name.eq_ignore_ascii_case(name);
+    let asked: Vec<_> = SCENARIOS.iter().filter(|(name, ..)| is_asked(name)).collect();
+    if asked.is_empty() {
+        let names: Vec<&str> = SCENARIOS.iter().map(|(name, ..)| *name).collect();
+        bail!("there is no scenario {}: name one of {}, or all", options.name, names.join(", "));
+    }
+    let kubectl = tools::install()?;
+    for (name, test, about) in asked {
+        println!("\n{name}: {about}");
+        run_command(
+            Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                .current_dir(root())
+                .args(["test", "--quiet", "--package", "windlass-cli", "--test", "postgres_cluster", "--"])
+                .args(["--nocapture", "--include-ignored", test])
+                .env("WINDLASS_TEST_KUBECTL", &kubectl),
+        )?;
+    }
+    Ok(())
+}
