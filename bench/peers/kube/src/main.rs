@@ -1,5 +1,6 @@
 //! Keeps a ConfigMap and a Deployment for each Widget, on `kube::runtime::Controller`. `WRITES=apply`, the default, applies
 //! them in every pass, as kube's own examples do; `WRITES=compare` reads them first and writes what differs.
+//! `CACHES=pruned` keeps and reads as little as kube's guide to optimisation has it.
 
 mod children;
 
@@ -7,13 +8,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{Action, Config, Controller};
-use kube::runtime::watcher;
+use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, CustomResource, Resource, ResourceExt};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -25,6 +27,8 @@ const MANAGER: &str = "bench";
 const RETRY: Duration = Duration::from_secs(5);
 /// kube's own default is no limit; its documentation advises one for controllers of many objects.
 const CONCURRENCY: u16 = 10;
+/// Objects in a page of a list, where memory counts.
+const PAGE: u32 = 50;
 
 /// A text, and programs that would use it.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -62,9 +66,9 @@ async fn main() -> anyhow::Result<()> {
     let client = Client::try_default().await?;
     let compares = std::env::var("WRITES").is_ok_and(|writes| writes == "compare");
     let context = Arc::new(Context { client: client.clone(), compares });
-    Controller::new(Api::<Widget>::all(client.clone()), watcher::Config::default())
-        .owns(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
-        .owns(Api::<Deployment>::all(client), watcher::Config::default())
+    let pruned = std::env::var("CACHES").is_ok_and(|caches| caches == "pruned");
+    let controller = if pruned { pruned_controller(&client) } else { controller(&client) };
+    controller
         .with_config(Config::default().concurrency(CONCURRENCY))
         .shutdown_on_signal()
         .run(reconcile, |_, _, _| Action::requeue(RETRY), context)
@@ -75,6 +79,39 @@ async fn main() -> anyhow::Result<()> {
         })
         .await;
     Ok(())
+}
+
+fn controller(client: &Client) -> Controller<Widget> {
+    Controller::new(Api::<Widget>::all(client.clone()), watcher::Config::default())
+        .owns(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
+        .owns(Api::<Deployment>::all(client.clone()), watcher::Config::default())
+}
+
+/// Small pages, no managed fields, and of children the metadata alone.
+fn pruned_controller(client: &Client) -> Controller<Widget> {
+    let (reader, writer) = reflector::store();
+    let widgets = watcher(Api::<Widget>::all(client.clone()), small_pages())
+        .default_backoff()
+        .modify(|widget| widget.managed_fields_mut().clear())
+        .reflect(writer)
+        .applied_objects();
+    Controller::for_stream(widgets, reader)
+        .owns_stream(metadata_of::<ConfigMap>(client))
+        .owns_stream(metadata_of::<Deployment>(client))
+}
+
+fn metadata_of<K>(client: &Client) -> impl Stream<Item = watcher::Result<PartialObjectMeta<K>>> + Send + use<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    watcher(Api::<PartialObjectMeta<K>>::all(client.clone()), small_pages())
+        .default_backoff()
+        .modify(|child| child.managed_fields_mut().clear())
+        .touched_objects()
+}
+
+fn small_pages() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE)
 }
 
 async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action, Error> {

@@ -15,27 +15,38 @@ pub(super) struct Contender {
     pub(super) text: &'static str,
     program: PathBuf,
     words: Vec<String>,
-    /// How it writes: `apply` or `compare`.
-    writes: Option<&'static str>,
+    ways: Ways,
 }
 
-/// Names, what they are, and how they write, where they can do so in two ways.
-const CONTENDERS: [(&str, &str, Option<&str>); 7] = [
-    ("windlass", "Windlass's SDK", None),
-    ("controller-runtime", "controller-runtime, compares", Some("compare")),
-    ("controller-runtime-apply", "controller-runtime, applies", Some("apply")),
-    ("kube", "kube::runtime, applies", Some("apply")),
-    ("kube-compare", "kube::runtime, compares", Some("compare")),
-    ("kopf", "Kopf, applies", Some("apply")),
-    ("kopf-compare", "Kopf, compares", Some("compare")),
+/// In which of its ways a program works: variables of its environment. `WRITES` is `apply` or `compare`.
+type Ways = &'static [(&'static str, &'static str)];
+
+const APPLY: Ways = &[("WRITES", "apply")];
+const COMPARE: Ways = &[("WRITES", "compare")];
+
+/// Names, what they are, and their ways, where they have several.
+const CONTENDERS: [(&str, &str, Ways); 8] = [
+    ("windlass", "Windlass's SDK", &[]),
+    ("controller-runtime", "controller-runtime, compares", COMPARE),
+    ("controller-runtime-apply", "controller-runtime, applies", APPLY),
+    ("kube", "kube::runtime, applies", APPLY),
+    ("kube-pruned", "kube::runtime, applies, prunes", &[("WRITES", "apply"), ("CACHES", "pruned")]),
+    ("kube-compare", "kube::runtime, compares", COMPARE),
+    ("kopf", "Kopf, applies", APPLY),
+    ("kopf-compare", "Kopf, compares", COMPARE),
 ];
+
+/// The place of a contender among all.
+pub(super) fn rank(name: &str) -> usize {
+    CONTENDERS.iter().position(|(it, ..)| *it == name).unwrap_or(CONTENDERS.len())
+}
 
 /// Builds those that are wanted; all if none is named.
 pub(super) fn build(only: &[String], anew: bool) -> Result<Vec<Contender>> {
     let builder = Builder { peers: root().join("bench/peers"), anew };
     let wanted = CONTENDERS.iter().filter(|(name, ..)| only.is_empty() || only.iter().any(|it| it == name));
     wanted
-        .map(|&(name, text, writes)| {
+        .map(|&(name, text, ways)| {
             let (program, words) = match name {
                 "windlass" => {
                     let words = ["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"];
@@ -45,7 +56,7 @@ pub(super) fn build(only: &[String], anew: bool) -> Result<Vec<Contender>> {
                 name if name.starts_with("kube") => (builder.rust("bench-kube")?, Vec::new()),
                 _ => builder.python()?,
             };
-            Ok(Contender { name, text, program, words, writes })
+            Ok(Contender { name, text, program, words, ways })
         })
         .collect()
 }
@@ -54,10 +65,7 @@ impl Contender {
     /// Starts it with a kubeconfig.
     pub(super) fn command(&self, kubeconfig: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.words).env("KUBECONFIG", kubeconfig);
-        if let Some(writes) = self.writes {
-            command.env("WRITES", writes);
-        }
+        command.args(&self.words).env("KUBECONFIG", kubeconfig).envs(self.ways.iter().copied());
         command
     }
 }

@@ -5,8 +5,10 @@ mod goals;
 mod page;
 mod phases;
 mod plot;
+mod records;
 mod relay;
 mod requests;
+mod servers;
 
 use std::fs;
 
@@ -14,10 +16,10 @@ use anyhow::Result;
 use clap::Args;
 
 use super::process::load_average;
-use crate::kubernetes::programs;
 use crate::test::cargo;
 use crate::workspace::{root, run as run_command, target};
 use phases::Measured;
+use servers::{Server, by_server};
 
 /// Where the results are written, in the workspace.
 const RESULTS: &str = "docs/bench-operators.md";
@@ -30,38 +32,49 @@ pub(crate) struct Options {
     /// How many resources.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
     sizes: Vec<usize>,
+    /// On which API servers.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Server::Kubernetes, Server::Windlass])]
+    servers: Vec<Server>,
     /// Use the programs as they were built last.
     #[arg(long)]
     no_build: bool,
-    /// Write the page also if only some take part.
+    /// Take the others, and other sizes and servers, from their last runs, and write the page of all.
     #[arg(long)]
-    page: bool,
+    keep_others: bool,
 }
 
 /// Measures all, and prints the tables, the goals, and all in one line.
 pub(super) fn run(options: &Options) -> Result<()> {
-    let programs = programs::folder()?;
+    let anew = !options.no_build;
+    let servers: Vec<_> = options.servers.iter().map(|server| server.build(anew)).collect::<Result<_>>()?;
     run_command(cargo().args(["build", "--quiet", "--package", "windlass-load"]))?;
     let load = target().join("debug/windlass-load");
-    let contenders = contenders::build(&options.only, !options.no_build)?;
+    let contenders = contenders::build(&options.only, anew)?;
     println!("{} cores, load {}", std::thread::available_parallelism().map_or(0, usize::from), load_average());
     let mut results: Vec<Measured> = Vec::new();
-    for size in &options.sizes {
-        for contender in &contenders {
-            println!("{} with {size} resources", contender.name);
-            match phases::measure(&programs, &load, contender, *size) {
+    for server in &servers {
+        for (size, contender) in options.sizes.iter().flat_map(|size| contenders.iter().map(move |it| (*size, it))) {
+            let title = format!("{} with {size} resources on {}", contender.name, server.server.name());
+            println!("{title}");
+            match phases::measure(server, &load, contender, size) {
                 Ok(measured) => results.push(measured),
                 // One that cannot do it is told of, and the others go on.
-                Err(error) => println!("{} with {size} resources failed: {error:#}", contender.name),
+                Err(error) => println!("{title} failed: {error:#}"),
             }
         }
     }
-    println!("\n{}", page::tables(&results));
-    if options.only.is_empty() || options.page {
+    let all = records::with_others(&results)?;
+    if options.keep_others {
+        results = all;
+    }
+    println!("\n{}", page::results(&results));
+    if options.only.is_empty() || options.keep_others {
         let folder = root().join("docs/bench-operators");
         fs::create_dir_all(&folder)?;
-        for (file, plot) in plot::all(&results) {
-            fs::write(folder.join(file), plot)?;
+        for (server, results) in by_server(&results) {
+            for (file, plot) in plot::all(server, &results) {
+                fs::write(folder.join(file), plot)?;
+            }
         }
         fs::write(root().join(RESULTS), page::text(&results))?;
     }

@@ -6,16 +6,17 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_kubernetes::{ControlPlane, Controllers, Plan, Programs, User, kubeconfig};
+use windlass_kubernetes::{ControlPlane, User, kubeconfig};
 
 use super::contenders::Contender;
 use super::relay::Relay;
 use super::requests::{Counts, Requests, USER};
+use super::servers::{Built, Server};
 use crate::bench::load::{Credentials, Load};
-use crate::bench::process::Process;
+use crate::bench::process::{Process, load_average};
 use crate::bench::rounds::number;
-use crate::kubernetes::programs::is_ready;
 use crate::workspace::root;
 
 /// Resources that are changed, or disturbed, after the cold start.
@@ -24,7 +25,7 @@ const CHANGES_MAX: usize = 200;
 const ANOTHER_AFTER: Duration = Duration::from_secs(1);
 
 /// What one phase took.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub(super) wall_s: f64,
     pub(super) cpu_s: f64,
@@ -37,10 +38,13 @@ pub(super) struct Cost {
 }
 
 /// What a contender took.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
-    pub(super) name: &'static str,
-    pub(super) text: &'static str,
+    pub(super) server: Server,
+    pub(super) name: String,
+    pub(super) text: String,
+    /// The load of the machine at the end.
+    pub(super) load: String,
     pub(super) size: usize,
     pub(super) cold: Cost,
     pub(super) update: Cost,
@@ -68,8 +72,8 @@ struct Running<'a> {
 }
 
 /// Measures one contender.
-pub(super) fn measure(programs: &Path, load: &Path, contender: &Contender, size: usize) -> Result<Measured> {
-    let stage = Stage::set(programs, load, contender.name)?;
+pub(super) fn measure(server: &Built, load: &Path, contender: &Contender, size: usize) -> Result<Measured> {
+    let stage = Stage::set(server, load, contender.name)?;
     let (count, changes) = (size.to_string(), size.min(CHANGES_MAX).to_string());
     stage.step("create", &count)?;
     let mut running = Running::start(&stage, contender)?;
@@ -89,24 +93,23 @@ pub(super) fn measure(programs: &Path, load: &Path, contender: &Contender, size:
     let another = number(&stage.step("another", "1")?, "another_ms")?;
     stage.requests.rest()?;
     let restart = Cost { p50_ms: another, p99_ms: another, ..running.cost()? };
-    Ok(Measured { name: contender.name, text: contender.text, size, cold, update, drift, restart })
+    let (name, text) = (contender.name.to_owned(), contender.text.to_owned());
+    let load = load_average().split(' ').next().unwrap_or_default().to_owned();
+    Ok(Measured { server: server.server, name, text, load, size, cold, update, drift, restart })
 }
 
 impl Stage {
-    fn set(programs: &Path, load: &Path, name: &str) -> Result<Self> {
+    fn set(server: &Built, load: &Path, name: &str) -> Result<Self> {
         let folder = crate::workspace::target().join("bench/operators").join(name);
         fs::remove_dir_all(&folder).ok();
         fs::create_dir_all(&folder)?;
         let (requests, flags) = Requests::flags(&folder)?;
-        let plan = Plan { controllers: Controllers::None, flags, ..Plan::default() };
-        let kubectl = programs.join("kubectl");
-        let ready = |kubeconfig: &Path| is_ready(&kubectl, kubeconfig);
-        let plane = ControlPlane::start(&Programs::in_folder(programs)?, &folder, &plan, &ready)?;
+        let plane = server.start(&folder, flags)?;
         plane.keys().user(User { file: USER, name: USER, group: Some("system:masters") })?;
         let relay = Relay::start(plane.place().port)?;
         let own = folder.join("contender.kubeconfig");
         fs::write(&own, kubeconfig(&format!("https://{}", relay.address), plane.keys().folder(), USER))?;
-        define(&kubectl, &plane.kubeconfig())?;
+        define(&server.kubectl, &plane.kubeconfig())?;
         let credentials = Credentials { server: plane.place().server(), pki: plane.keys().folder().to_owned() };
         let log = folder.join("contender.log");
         Ok(Self { load: Load::new(load, credentials), requests, relay, kubeconfig: own, log, _plane: plane })

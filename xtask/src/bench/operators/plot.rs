@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use super::phases::Measured;
+use super::servers::Server;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
 const MARGIN: f64 = 56.0;
 /// Room for the names.
 const LEGEND: f64 = 210.0;
-const COLOURS: [&str; 7] = ["#0b6e4f", "#c1292e", "#e07a5f", "#235789", "#7fa7d0", "#8a6d3b", "#c9b27c"];
+const COLOURS: [&str; 8] = ["#0b6e4f", "#c1292e", "#e07a5f", "#235789", "#5b3f8c", "#7fa7d0", "#8a6d3b", "#c9b27c"];
 
 /// What is drawn: a file, a title, and a figure of each result.
 type Plot = (&'static str, &'static str, fn(&Measured) -> f64);
@@ -21,9 +22,10 @@ const PLOTS: [Plot; 4] = [
     ("p99.svg", "p99 from a change to settled, ms", |it| it.update.p99_ms),
 ];
 
-/// Every plot, with the name of its file.
-pub(super) fn all(results: &[Measured]) -> Vec<(&'static str, String)> {
-    PLOTS.iter().map(|(file, title, figure)| (*file, draw(title, results, *figure))).collect()
+/// Every plot of the results on one server, with the name of its file.
+pub(super) fn all(server: Server, results: &[Measured]) -> Vec<(String, String)> {
+    let file = |name: &str| format!("{}-{name}", server.name());
+    PLOTS.iter().map(|(name, title, figure)| (file(name), draw(title, results, *figure))).collect()
 }
 
 /// Both axes are logarithmic: what grows in proportion is a straight line.
@@ -51,8 +53,8 @@ fn draw(title: &str, results: &[Measured], figure: fn(&Measured) -> f64) -> Stri
     }
     let mut names: Vec<(&str, &str)> = Vec::new();
     for it in results {
-        if !names.contains(&(it.name, it.text)) {
-            names.push((it.name, it.text));
+        if !names.contains(&(&it.name, &it.text)) {
+            names.push((&it.name, &it.text));
         }
     }
     for (index, (name, text)) in names.iter().enumerate() {

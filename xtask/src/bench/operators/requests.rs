@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Who a contender is.
@@ -21,7 +22,7 @@ pub(super) struct Requests {
 }
 
 /// How many requests there were.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) by_verb: BTreeMap<String, usize>,
     /// Writes that are not events.
