@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::arguments::{DownOptions, Target};
@@ -22,12 +23,15 @@ pub(crate) async fn run(options: &DownOptions, target: &Target) -> Result<(), Fa
             Failure::no_cluster(format!("no cluster in {}", dir.display())).advice("name its folder with --dir")
         );
     }
-    match windlass_cluster::holder(&dir) {
-        Some(pid) => stop(pid, &dir).await?,
-        None => match windlass_cluster::end_survivors(&dir) {
-            0 => say!("not running"),
-            ended => say!("not running; ended {ended} containers that a killed cluster had left"),
-        },
+    let holder = windlass_cluster::holder(&dir);
+    if let Some(pid) = holder {
+        stop(pid, &dir).await?;
+    }
+    // After a stop as well: a process that was killed holds the folder until the kernel is done with it, and ends no Pod.
+    let word = if holder.is_some() { "stopped" } else { "not running" };
+    match windlass_cluster::end_survivors(&dir) {
+        0 => say!("{word}"),
+        ended => say!("{word}; ended {ended} containers that a killed cluster had left"),
     }
     if options.purge {
         purge(&dir)?;
@@ -48,7 +52,11 @@ fn purge(dir: &Path) -> Result<(), Failure> {
 async fn stop(pid: u32, dir: &Path) -> Result<(), Failure> {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let process = process.ok_or_else(|| Failure::new(format!("{} names no process", dir.display())))?;
-    kill_process(process, Signal::TERM).map_err(|error| Failure::new(format!("cannot stop process {pid}: {error}")))?;
+    match kill_process(process, Signal::TERM) {
+        // It ended by itself meanwhile.
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(error) => return Err(Failure::new(format!("cannot stop process {pid}: {error}"))),
+    }
     let deadline = tokio::time::Instant::now() + STOP_WAIT;
     while windlass_cluster::holder(dir).is_some() {
         if tokio::time::Instant::now() > deadline {
@@ -58,6 +66,5 @@ async fn stop(pid: u32, dir: &Path) -> Result<(), Failure> {
         }
         tokio::time::sleep(STOP_POLL).await;
     }
-    say!("stopped");
     Ok(())
 }
