@@ -127,10 +127,9 @@ fn the_servers_outlive_their_operator_and_end_with_the_resource() {
     let cluster = TestCluster::with_example();
     let before = processes_of(&cluster.wait_for_pods(3));
     let operators = ["-n", "windlass-system"];
-    let deployment = cluster.kubectl(&[&operators[..], &["get", "deploy", "-o", "name"]].concat());
-    let deployment = deployment.trim();
+    let (deployment, its_pods) = ("deployment/memcached-operator", "windlass.dev/operator=memcached-operator");
     cluster.kubectl(&[&operators[..], &["scale", deployment, "--replicas=0"]].concat());
-    cluster.kubectl(&[&operators[..], &["wait", "pod", "--all", "--for=delete", "--timeout=60s"]].concat());
+    cluster.kubectl(&[&operators[..], &["wait", "pod", "-l", its_pods, "--for=delete", "--timeout=60s"]].concat());
     assert_eq!(processes_of(&cluster.wait_for_pods(3)), before, "the same processes run without the operator");
     cluster.kubectl(&[&operators[..], &["scale", deployment, "--replicas=1"]].concat());
 

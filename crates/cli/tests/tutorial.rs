@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod delivery;
 mod page;
 mod support;
-
-use std::process::Command;
 
 use page::{Reader, Step, steps};
 
@@ -24,8 +23,9 @@ fn the_tutorial_does_what_it_says() {
     assert!(reader.dev_has_ended(), "the page leaves `windlass dev` running");
 
     // The project is built: what else can go wrong is cheap to try.
-    support::success(Command::new("cargo").args(["fmt", "--check"]).current_dir(reader.project()));
     broken_samples_are_told_and_taken_up_when_they_are_right(&mut reader);
+    delivery::the_workflow_passes(&reader);
+    delivery::the_dockerfile_makes_an_image_that_runs(&reader);
 }
 
 fn broken_samples_are_told_and_taken_up_when_they_are_right(reader: &mut Reader) {

@@ -47,7 +47,7 @@ fn the_cause_comes_first_and_the_operator_tells_its_part() {
     until_said(&cluster, &["decided  nothing: it is paused", advice]);
 
     // Without an operator the rest is still told.
-    cluster.kubectl(&["-n", "windlass-system", "scale", "deployment", "memcached-operator", "--replicas=0"]);
+    cluster.kubectl(&["-n", "windlass-system", "scale", "deployment", "--all", "--replicas=0"]);
     until_said(&cluster, &["no Pod of an operator is there", "cannot be had"]);
 }
 
