@@ -24,12 +24,17 @@ pub(crate) fn structural<T: JsonSchema>() -> Value {
 }
 
 /// Replaces or drops what the API does not know: the formats of unsigned numbers, titles, and `null` as a default,
-/// which is what absence means already.
+/// which is what absence means already. A `u32` gets the limit that its format no longer says: an object beyond it would
+/// be stored, and no operator could read it.
 #[derive(Clone, Debug)]
 struct Known;
 
 impl Transform for Known {
     fn transform(&mut self, schema: &mut schemars::Schema) {
+        let is_u32 = schema.get("format").is_some_and(|format| format == "uint32");
+        if is_u32 && ["maximum", "exclusiveMaximum"].into_iter().all(|word| schema.get(word).is_none()) {
+            schema.insert("maximum".into(), u32::MAX.into());
+        }
         let known = match schema.get("format").and_then(Value::as_str) {
             Some("uint8" | "uint16" | "int8" | "int16") => Some("int32"),
             Some("uint32" | "uint64" | "uint" | "int") => Some("int64"),
@@ -42,5 +47,34 @@ impl Transform for Known {
             schema.remove("default");
         }
         transform_subschemas(self, schema);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Serialize, JsonSchema)]
+    struct Sizes {
+        plain: u32,
+        #[schemars(range(max = 16))]
+        limited: u32,
+        small: u8,
+        signed: i32,
+    }
+
+    #[test]
+    fn numbers_that_no_operator_could_read_are_not_stored() {
+        let schema = structural::<Sizes>();
+        let expect = json!({
+            "plain": {"type": "integer", "format": "int64", "minimum": 0, "maximum": u32::MAX},
+            "limited": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 16},
+            "small": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 255},
+            "signed": {"type": "integer", "format": "int32"},
+        });
+        assert_eq!(schema["properties"], expect);
     }
 }

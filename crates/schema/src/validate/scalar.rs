@@ -53,22 +53,30 @@ pub(super) fn number(words: &Keywords, number: &Number, path: Place<'_>, errors:
             _ => {}
         }
     }
-    if words.r#type == Some(Type::Integer) && !is_integer(value, words.format.as_deref().unwrap_or_default()) {
-        let format =
-            words.format.as_ref().map_or("(default format)".to_owned(), |format| format!("with format {format}"));
-        let detail = format!("Checked value must be of type integer {format} in {path}");
-        errors.push(FieldError::invalid("<nil>", "", detail));
+    if let Some(wanted) = out_of_range(words, value) {
+        errors.push(FieldError::invalid("<nil>", "", format!("Checked value must be of type {wanted} in {path}")));
     }
 }
 
-/// Whether the number is a whole one that the format has room for.
-fn is_integer(value: f64, format: &str) -> bool {
-    let (min, max) = match format {
-        "int32" => (f64::from(i32::MIN), f64::from(i32::MAX)),
-        "uint32" => (0.0, f64::from(u32::MAX)),
-        "uint64" => (0.0, u64::MAX as f64),
-        _ => (i64::MIN as f64, i64::MAX as f64),
-    };
+/// What the number is to be, if type and format have no room for it. Formats of others than the type are not asked.
+fn out_of_range(words: &Keywords, value: f64) -> Option<String> {
+    let format = words.format.as_deref().unwrap_or_default();
+    match (words.r#type?, format) {
+        (Type::Integer, "int32") => {
+            let fits = is_integer(value, f64::from(i32::MIN), f64::from(i32::MAX));
+            (!fits).then(|| "integer with format int32".to_owned())
+        }
+        (Type::Integer, _) => {
+            let fits = is_integer(value, i64::MIN as f64, i64::MAX as f64);
+            let format = if format == "int64" { "with format int64" } else { "(default format)" };
+            (!fits).then(|| format!("integer {format}"))
+        }
+        (Type::Number, "float") => (value.abs() > f64::from(f32::MAX)).then(|| "number with format float".to_owned()),
+        _ => None,
+    }
+}
+
+fn is_integer(value: f64, min: f64, max: f64) -> bool {
     value.fract() == 0.0 && (min..=max).contains(&value)
 }
 

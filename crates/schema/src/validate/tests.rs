@@ -13,6 +13,8 @@ fn schema() -> Schema {
             "properties": {
                 "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 16},
                 "ratio": {"type": "number", "exclusiveMinimum": true, "minimum": 0, "multipleOf": 0.5},
+                "count": {"type": "integer", "format": "uint32"},
+                "share": {"type": "number", "format": "float"},
                 "mode": {"type": "string", "enum": ["a", "b"]},
                 "name": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
                 "when": {"type": "string", "format": "date-time"},
@@ -54,6 +56,18 @@ fn integers_are_whole_and_fit_their_format() {
         &[
             r#"spec.ports[0].port: Invalid value: "number": spec.ports[0].port in body must be of type integer: "number""#,
             &whole("(default format) in spec.ports[0].port"),
+        ],
+    );
+}
+
+#[test]
+fn only_formats_of_the_type_have_a_range() {
+    check(json!({"count": -5_000_000_000_i64, "share": 1e38}), &[]);
+    check(
+        json!({"count": 1e19, "share": -1e39}),
+        &[
+            r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.count"#,
+            r#"<nil>: Invalid value: "": Checked value must be of type number with format float in spec.share"#,
         ],
     );
 }
