@@ -158,6 +158,9 @@ pub(crate) fn value<T: Serialize>(object: &T) -> Value {
     value
 }
 
+/// Up to here a float is every whole number.
+const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+
 /// The limits of a schema are floats; people write `16`, not `16.0`.
 fn drop_zero_fractions(value: &mut Value) {
     match value {
@@ -165,7 +168,7 @@ fn drop_zero_fractions(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(drop_zero_fractions),
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().unwrap_or_default();
-            if float.fract() == 0.0 && float.abs() < f64::from(u32::MAX) {
+            if float.fract() == 0.0 && float.abs() <= WHOLE_MAX {
                 *value = Value::from(float as i64);
             }
         }
