@@ -27,6 +27,10 @@ use crate::owners::is_cluster_scoped;
 use crate::reconcile::Handle;
 use crate::watch::Watch;
 
+/// How many resources are worked on at the same time, unless said otherwise. Workers wait for answers most of the time: with
+/// few of them, an API server that is slow for a moment holds up all that changes meanwhile.
+const WORKERS: usize = 10;
+
 /// What an operator does with a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
@@ -284,9 +288,7 @@ impl<O: Style> Declaration<O> {
         if let Some(interval) = self.resync {
             controller = controller.resync(interval);
         }
-        if let Some(workers) = self.workers {
-            controller = controller.workers(workers);
-        }
+        controller = controller.workers(self.workers.unwrap_or(WORKERS));
         if let Some(deadline) = self.operator.deadline() {
             controller = controller.deadline(deadline);
         }
