@@ -16,9 +16,10 @@ pub struct Watch<K: Object> {
     namespaces: Namespaces,
     labels: Option<Selector>,
     fields: Option<String>,
+    is_compact: bool,
 }
 
-/// What makes two watches the same.
+/// What makes two watches the same. Whether they are compact does not: the cache is if all who use it want it so.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WatchKey {
     type_id: TypeId,
@@ -71,7 +72,7 @@ impl<K: Object<DynamicType: Default>> Watch<K> {
 impl<K: Object> Watch<K> {
     /// All objects of a kind that is known at run time.
     pub fn of(dyntype: K::DynamicType) -> Self {
-        Self { dyntype, namespace: None, namespaces: Namespaces::all(), labels: None, fields: None }
+        Self { dyntype, namespace: None, namespaces: Namespaces::all(), labels: None, fields: None, is_compact: false }
     }
 
     /// Only those in `namespace`; `None` for all.
@@ -100,6 +101,18 @@ impl<K: Object> Watch<K> {
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
+    }
+
+    /// Keeps objects as short texts that are read again whenever one is asked for: where there are many, of which few are
+    /// looked at a time.
+    #[must_use]
+    pub fn compact(mut self) -> Self {
+        self.is_compact = true;
+        self
+    }
+
+    pub(crate) fn is_compact(&self) -> bool {
+        self.is_compact
     }
 
     pub(crate) fn key(&self) -> WatchKey {

@@ -5,8 +5,7 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use super::applied::Kept;
-use super::state::{Keys, take};
+use super::keys::{Keys, put, take};
 use crate::key::ObjectKey;
 
 /// Finds the values that an object is to be found by.
@@ -34,12 +33,21 @@ impl<K> Default for Indexes<K> {
 }
 
 impl<K> Indexes<K> {
-    pub(super) fn add(&mut self, values: IndexValues<K>, objects: &HashMap<Arc<ObjectKey>, Kept<K>>) -> IndexId {
+    /// Whether there is any.
+    pub(super) fn is_used(&self) -> bool {
+        !self.by_id.is_empty()
+    }
+
+    pub(super) fn add<'a>(
+        &mut self,
+        values: IndexValues<K>,
+        objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Arc<K>)>,
+    ) -> IndexId {
         let id = IndexId(self.next);
         self.next += 1;
         let mut entries = Entries { values, keys: HashMap::new() };
-        for (key, kept) in objects {
-            entries.insert(key, &kept.object);
+        for (key, object) in objects {
+            entries.insert(key, &object);
         }
         self.by_id.insert(id, entries);
         id
@@ -65,14 +73,14 @@ impl<K> Indexes<K> {
 
     /// The keys of the objects with this value, in order.
     pub(super) fn keys(&self, id: IndexId, value: &str) -> impl Iterator<Item = &Arc<ObjectKey>> {
-        self.by_id.get(&id).and_then(|entries| entries.keys.get(value)).into_iter().flatten()
+        self.by_id.get(&id).and_then(|entries| entries.keys.get(value)).into_iter().flat_map(Keys::iter)
     }
 }
 
 impl<K> Entries<K> {
     fn insert(&mut self, key: &Arc<ObjectKey>, object: &K) {
         for value in self.values_of(object) {
-            self.keys.entry(value).or_default().insert(key.clone());
+            put(&mut self.keys, value, key);
         }
     }
 

@@ -234,7 +234,7 @@ impl<R: Reconcile> Process for ByObject<R> {
     }
 
     fn exists(&self, key: &ObjectKey) -> bool {
-        self.informer.get(key).is_some()
+        self.informer.contains(key)
     }
 
     async fn ended(&self) {

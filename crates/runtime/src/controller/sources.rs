@@ -110,8 +110,8 @@ pub(super) async fn resync<K: Object>(
 ) {
     loop {
         handle.clock.sleep(interval).await;
-        for object in informer.all() {
-            queue.resync(ObjectKey::of(&*object), interval.mul_f64(handle.clock.spread(0.0..1.0)));
+        for key in informer.keys() {
+            queue.resync(key, interval.mul_f64(handle.clock.spread(0.0..1.0)));
         }
     }
 }

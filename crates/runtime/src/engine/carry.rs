@@ -1,5 +1,6 @@
 //! Carrying out an intent: look, decide, act, until there is nothing to do.
 
+use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::ApiResource;
@@ -16,6 +17,9 @@ use super::{Engine, dynamic_api, owner_of};
 use crate::journal;
 use crate::key::ObjectKey;
 use crate::reconcile::Context;
+
+/// How many objects of one resource are applied at the same time.
+const APPLIES_AT_ONCE: usize = 4;
 
 /// A wanted object during a pass.
 struct Item<'a> {
@@ -112,23 +116,41 @@ impl<O: Operator> Engine<O> {
                     None => self.end(resource, ending, &desired.events, cx).await,
                 };
             }
-            for index in decision.apply {
-                let Some(step) = &found[index].step else { continue };
-                let before = self.memory.before(&ObjectKey::of(resource), &owner.reference.uid, items[index].wish);
-                // What was made and is gone may have been collected, because the resource is gone: then it would be made
-                // and collected for as long as the watch of the resource is behind.
-                let is_again = matches!(step, Step::Create(_)) && before != Before::New;
-                if is_again && !is_current(resource, cx).await? {
-                    return Err(Trouble::Outdated);
-                }
-                match act(&cx.client(), cx.name(), step, before).await {
-                    Ok(deed) => self.tell_of(resource, deed, cx),
-                    Err(trouble) => items[index].trouble = Some(trouble),
-                }
-                items[index].applied = true;
-            }
+            self.apply(resource, (&found, &mut items, decision.apply), &owner, cx).await?;
         }
         unreachable!("a round that applies nothing is the last one")
+    }
+
+    /// Applies the objects whose turn it is, some at the same time: none of them waits for another.
+    async fn apply(
+        &self,
+        resource: &O::Resource,
+        (found, items, due): (&[Found], &mut [Item<'_>], Vec<usize>),
+        owner: &Owner,
+        cx: &Context<O::Resource>,
+    ) -> Result<(), Trouble> {
+        let before = |index: usize| self.memory.before(&owner.key(), &owner.reference.uid, items[index].wish);
+        let steps = due.into_iter().filter_map(|index| Some((index, found[index].step.as_ref()?, before(index))));
+        let steps: Vec<(usize, &Step, Before)> = steps.collect();
+        // What was made and is gone may have been collected, because the resource is gone: then it would be made and
+        // collected for as long as the watch of the resource is behind.
+        let is_again =
+            |(_, step, before): &(usize, &Step, Before)| matches!(step, Step::Create(_)) && *before != Before::New;
+        if steps.iter().any(is_again) && !is_current(resource, cx).await? {
+            return Err(Trouble::Outdated);
+        }
+        let client = cx.client();
+        for some in steps.chunks(APPLIES_AT_ONCE) {
+            let acts = some.iter().map(|(_, step, before)| act(&client, cx.name(), step, *before));
+            for ((index, ..), done) in some.iter().zip(join_all(acts).await) {
+                match done {
+                    Ok(deed) => self.tell_of(resource, deed, cx),
+                    Err(trouble) => items[*index].trouble = Some(trouble),
+                }
+                items[*index].applied = true;
+            }
+        }
+        Ok(())
     }
 
     /// Removes what nothing needs any more, once all is applied whose turn it is.

@@ -18,6 +18,7 @@ use super::style::{Outfit, Style};
 use super::{Cleanup, CleanupFn, call_cleanup};
 use crate::cache::Change;
 use crate::controller::{ByObject, Controller};
+use crate::informer::Informer;
 use crate::key::ObjectKey;
 use crate::manager::Manager;
 use crate::namespaces::Namespaces;
@@ -25,6 +26,10 @@ use crate::object::Object;
 use crate::owners::is_cluster_scoped;
 use crate::reconcile::Handle;
 use crate::watch::Watch;
+
+/// How many resources are worked on at the same time, unless said otherwise. Workers wait for answers most of the time: with
+/// few of them, an API server that is slow for a moment holds up all that changes meanwhile.
+const WORKERS: usize = 10;
 
 /// What an operator does with a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +114,7 @@ impl<O: Style> Declaration<O> {
         self.kinds.push(Kind {
             declared: Declared::of::<K>(Use::Owns),
             watch: Box::new(|wiring| {
-                let informer = wiring.watch_family::<K>();
+                let informer = wiring.watch_family(wiring.watch::<K>().compact());
                 wiring.nursery.add(Arc::new(Owned::new(informer)));
             }),
         });
@@ -130,7 +135,7 @@ impl<O: Style> Declaration<O> {
         map: impl Fn(&Change<K>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
     ) -> Self {
         let watch = move |wiring: &mut Wiring<'_, O>| {
-            let informer = wiring.informer::<K>();
+            let informer = wiring.cluster.informers.get(wiring.watch::<K>());
             wiring.world = std::mem::take(&mut wiring.world).with_view(Arc::new(informer.clone()));
             let map = map.clone();
             wiring.routes.push(Box::new(move |controller, _| controller.on(&informer, map)));
@@ -147,10 +152,11 @@ impl<O: Style> Declaration<O> {
         names: impl Fn(&O::Resource) -> Vec<String> + Clone + Send + Sync + 'static,
     ) -> Self {
         let watch = move |wiring: &mut Wiring<'_, O>| {
-            let informer = wiring.informer::<K>();
+            let informer = wiring.cluster.informers.get(wiring.watch::<K>());
             wiring.world = std::mem::take(&mut wiring.world).with_view(Arc::new(informer.clone()));
             let names = names.clone();
-            let index = wiring.informer::<O::Resource>().index(move |resource| {
+            let resources = wiring.cluster.informers.get(wiring.watch::<O::Resource>().compact());
+            let index = resources.index(move |resource| {
                 let namespace = resource.meta().namespace.clone().filter(|_| !is_cluster_scoped::<K>());
                 let key = |name| ObjectKey { namespace: namespace.clone(), name }.to_string();
                 names(resource).into_iter().map(key).collect()
@@ -264,7 +270,7 @@ impl<O: Style> Declaration<O> {
         for kind in self.kinds.iter().chain(&self.pod_kinds()) {
             (kind.watch)(&mut wiring);
         }
-        let watch = wiring.watch::<O::Resource>();
+        let watch = wiring.watch::<O::Resource>().compact();
         let Wiring { world, nursery, family, routes, .. } = wiring;
         let name = cluster.name_of(&self.resource().kind.to_lowercase());
         let outfit = Outfit { world: world.strict(), nursery, name, cleanup: self.cleanup, ordered: self.ordered };
@@ -282,9 +288,7 @@ impl<O: Style> Declaration<O> {
         if let Some(interval) = self.resync {
             controller = controller.resync(interval);
         }
-        if let Some(workers) = self.workers {
-            controller = controller.workers(workers);
-        }
+        controller = controller.workers(self.workers.unwrap_or(WORKERS));
         if let Some(deadline) = self.operator.deadline() {
             controller = controller.deadline(deadline);
         }
@@ -330,8 +334,8 @@ impl<O: Cleanup> Declaration<O> {
 
 impl<O: Style> Wiring<'_, O> {
     /// Watches a kind whose objects are below resources.
-    fn watch_family<K: Object<DynamicType = ()>>(&mut self) -> crate::informer::Informer<K> {
-        let informer = self.informer::<K>();
+    fn watch_family<K: Object<DynamicType = ()>>(&mut self, watch: Watch<K>) -> Informer<K> {
+        let informer = self.cluster.informers.get(watch);
         self.world = std::mem::take(&mut self.world).with_view(Arc::new(informer.clone()));
         self.family.add(Arc::new(informer.clone()));
         let watched = informer.clone();
@@ -342,10 +346,6 @@ impl<O: Style> Wiring<'_, O> {
         informer
     }
 
-    fn informer<K: Object<DynamicType = ()>>(&self) -> crate::informer::Informer<K> {
-        self.cluster.informers.get(self.watch())
-    }
-
     /// The objects of a kind where the operator works.
     fn watch<K: Object<DynamicType = ()>>(&self) -> Watch<K> {
         if is_cluster_scoped::<K>() { Watch::all() } else { Watch::all().within(self.namespaces.clone()) }
@@ -353,5 +353,8 @@ impl<O: Style> Wiring<'_, O> {
 }
 
 fn reads<O: Style, K: Object<DynamicType = ()>>() -> Kind<O> {
-    Kind { declared: Declared::of::<K>(Use::Reads), watch: Box::new(|wiring| drop(wiring.watch_family::<K>())) }
+    Kind {
+        declared: Declared::of::<K>(Use::Reads),
+        watch: Box::new(|wiring| drop(wiring.watch_family(wiring.watch::<K>()))),
+    }
 }

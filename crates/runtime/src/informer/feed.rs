@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Informer;
 use super::wire::Wire;
-use crate::cache::{Cache, Change};
+use crate::cache::{Cache, Change, Kept};
 use crate::key::ObjectKey;
 use crate::object::Object;
 
@@ -97,12 +97,12 @@ impl<K: Object> Intake for Feed<K> {
             Event::Apply(wire) if self.cache.is_known(wire.head()) => return Ok(()),
             Event::InitApply(wire) if self.cache.relist(namespace, wire.head()) => return Ok(()),
             Event::Apply(wire) => {
-                let object = self.open(&wire)?;
-                self.change(|cache| cache.observe_in(namespace, Event::Apply(object)));
+                let kept = self.read(&wire)?;
+                self.change(|cache| cache.observe_in(namespace, Event::Apply(kept)));
             }
             Event::InitApply(wire) => {
-                let object = self.open(&wire)?;
-                self.change(|cache| cache.observe_in(namespace, Event::InitApply(object)));
+                let kept = self.read(&wire)?;
+                self.change(|cache| cache.observe_in(namespace, Event::InitApply(kept)));
             }
             Event::Delete(wire) => self.change(|cache| cache.vanished(wire.head())),
             Event::Init => self.change(|cache| cache.observe_in(namespace, Event::Init)),
@@ -122,17 +122,17 @@ impl<K: Object> Intake for Feed<K> {
 }
 
 impl<K: Object> Feed<K> {
-    pub(super) fn new(field_manager: String) -> Self {
+    pub(super) fn new(field_manager: String, is_compact: bool) -> Self {
         Self {
-            cache: Cache::of(field_manager),
+            cache: Cache::of(field_manager, is_compact),
             progress: watch::Sender::default(),
             listeners: Mutex::default(),
             order: Mutex::default(),
         }
     }
 
-    fn open(&self, wire: &Wire) -> Result<K, Unreadable> {
-        wire.open().map_err(|why| {
+    fn read(&self, wire: &Wire) -> Result<Kept<K>, Unreadable> {
+        self.cache.keep_text(wire.text()).map_err(|why| {
             let key = wire.key();
             self.change(|cache| cache.unreadable(&key));
             Unreadable { key, why }
@@ -147,8 +147,8 @@ impl<K: Object> Feed<K> {
             listeners.push((id, listener.clone()));
             id
         };
-        for object in self.cache.all() {
-            listener(&Change { old: None, new: Some(object), listed: true });
+        for change in self.cache.tell_all() {
+            listener(&change);
         }
         id
     }
@@ -156,8 +156,7 @@ impl<K: Object> Feed<K> {
     /// Takes a change in and tells of it. Listeners hear changes in the order in which the cache took them in.
     pub(super) fn change<C: IntoIterator<Item = Change<K>>>(&self, act: impl FnOnce(&Cache<K>) -> C) {
         let _order = self.order();
-        let changes: Vec<Change<K>> = act(&self.cache).into_iter().collect();
-        self.tell(&changes);
+        self.tell(act(&self.cache));
     }
 
     fn order(&self) -> MutexGuard<'_, ()> {
@@ -165,14 +164,14 @@ impl<K: Object> Feed<K> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, changes: &[Change<K>]) {
+    fn tell(&self, changes: impl IntoIterator<Item = Change<K>>) {
         let listeners: Vec<_> = {
             let listeners = self.listeners.lock().expect("listeners do not run under this lock");
             listeners.iter().map(|(_, listener)| listener.clone()).collect()
         };
         for change in changes {
             for listener in &listeners {
-                listener(change);
+                listener(&change);
             }
         }
     }

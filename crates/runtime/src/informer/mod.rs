@@ -91,7 +91,11 @@ impl Informers {
         let key = watch.key();
         if let Some(running) = informers.get(&key).and_then(Weak::upgrade) {
             let running: Arc<dyn Any + Send + Sync> = running;
-            return Informer(running.downcast().expect("the key holds the type"));
+            let informer = Informer(running.downcast::<Shared<K>>().expect("the key holds the type"));
+            if !watch.is_compact() {
+                informer.keep_open();
+            }
+            return informer;
         }
         let shared = Arc::new(self.start(watch));
         let weak: Weak<Shared<K>> = Arc::downgrade(&shared);
@@ -106,7 +110,7 @@ impl Informers {
 
     fn start<K: Object>(&self, watch: Watch<K>) -> Shared<K> {
         let register = &self.0;
-        let feed = Arc::new(Feed::new(register.surroundings.field_manager.clone()));
+        let feed = Arc::new(Feed::new(register.surroundings.field_manager.clone(), watch.is_compact()));
         let watcher = Watcher {
             target: watch.target(),
             namespaces: watch.namespaces().clone(),
@@ -209,10 +213,10 @@ impl<K: Object> AnyInformer for Shared<K> {
         if is_removed || answer.kind != self.watch.kind() {
             return None;
         }
-        let object = self.feed.cache.keep(serde_json::from_slice(text).ok()?);
-        let known = object.object.clone();
+        let kept = self.feed.cache.keep_text(std::str::from_utf8(text).ok()?).ok()?;
+        let known = kept.object()?.clone();
         if self.watch.matches(&known) {
-            self.feed.change(|cache| cache.wrote(object, self.watch.selects_fields()));
+            self.feed.change(|cache| cache.wrote(kept, self.watch.selects_fields()));
         }
         Some(known)
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::page::{History, Question};
 use super::present::Present;
 use super::record::{Run, Subject};
+use crate::packer::Packer;
 
 /// How many runs of one object are remembered.
 pub const RUNS_PER_OBJECT_MAX: usize = 10;
@@ -16,8 +17,22 @@ pub const OBJECTS_MAX: usize = 512;
 #[derive(Clone, Default)]
 pub struct Runs(Arc<Mutex<Book>>);
 
+/// A run, in little room.
+struct Kept {
+    packed: Box<[u8]>,
+    /// The same for runs that did nothing and came to the same end; `None` for one that did something.
+    likeness: Option<u64>,
+    repeated: u32,
+}
+
 #[derive(Default)]
 struct Book {
+    packer: Packer,
+    shelf: Shelf,
+}
+
+#[derive(Default)]
+struct Shelf {
     objects: HashMap<Arc<Subject>, Past>,
     /// The objects in the order in which they were last looked at.
     order: BTreeMap<u64, Arc<Subject>>,
@@ -27,7 +42,7 @@ struct Book {
 #[derive(Default)]
 struct Past {
     /// Oldest first.
-    runs: VecDeque<Run>,
+    runs: VecDeque<Kept>,
     running: Option<Arc<Present>>,
     /// When it was last looked at, in the order of all looks.
     touched: u64,
@@ -36,31 +51,31 @@ struct Past {
 impl Runs {
     /// A run begins.
     pub(crate) fn begin(&self, subject: &Subject, run: Arc<Present>) {
-        let mut book = self.lock();
-        book.touch(subject).running = Some(run);
+        self.lock().shelf.touch(subject).running = Some(run);
     }
 
     /// A run has ended.
     pub(crate) fn end(&self, subject: &Subject, run: Run) {
         let mut book = self.lock();
-        let past = book.touch(subject);
+        let book = &mut *book;
+        let past = book.shelf.touch(subject);
         if past.running.as_ref().is_some_and(|running| running.id() == run.reconcile_id) {
             past.running = None;
         }
-        past.enter(run);
+        past.enter(run, &book.packer);
     }
 
     /// The histories that are asked for, those looked at last first; at most `max`, and how many more there are.
     pub fn find(&self, question: &Question, max: usize) -> (Vec<History>, usize) {
         let book = self.lock();
-        let mut found: Vec<_> = book.objects.iter().filter(|(subject, _)| question.fits(subject)).collect();
+        let mut found: Vec<_> = book.shelf.objects.iter().filter(|(subject, _)| question.fits(subject)).collect();
         found.sort_by_key(|(_, past)| std::cmp::Reverse(past.touched));
         let more = found.len().saturating_sub(max);
         found.truncate(max);
         let histories = found.into_iter().map(|(subject, past)| History {
             object: Subject::clone(subject),
             running: past.running.as_ref().map(|run| run.copy()),
-            runs: past.runs.iter().rev().cloned().collect(),
+            runs: past.runs.iter().rev().filter_map(|kept| kept.open(&book.packer)).collect(),
         });
         (histories.collect(), more)
     }
@@ -70,7 +85,7 @@ impl Runs {
     }
 }
 
-impl Book {
+impl Shelf {
     fn touch(&mut self, subject: &Subject) -> &mut Past {
         self.sequence += 1;
         let known = self.objects.get_key_value(subject).map(|(key, past)| (key.clone(), past.touched));
@@ -103,14 +118,22 @@ impl Book {
 }
 
 impl Past {
-    fn enter(&mut self, mut run: Run) {
-        if let Some(last) = self.runs.pop_back_if(|last| last.is_like(&run)) {
+    fn enter(&mut self, mut run: Run, packer: &Packer) {
+        let likeness = run.likeness();
+        if let Some(last) = self.runs.pop_back_if(|last| likeness.is_some() && last.likeness == likeness) {
             run.repeated = last.repeated.saturating_add(1);
         }
         if self.runs.len() == RUNS_PER_OBJECT_MAX {
             self.runs.pop_front();
         }
-        self.runs.push_back(run);
+        let text = serde_json::to_vec(&run).expect("a run is JSON");
+        self.runs.push_back(Kept { packed: packer.pack(&text).into(), likeness, repeated: run.repeated });
+    }
+}
+
+impl Kept {
+    fn open(&self, packer: &Packer) -> Option<Run> {
+        serde_json::from_slice(&packer.unpack(&self.packed)?).ok()
     }
 }
 

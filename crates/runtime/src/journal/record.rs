@@ -1,6 +1,7 @@
 //! What the journal says of one run, as it is kept and as it is served.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -138,7 +139,7 @@ pub struct Seen {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Turn {
     /// It has not ended.
@@ -292,12 +293,15 @@ impl Run {
         }
     }
 
-    /// Whether both did nothing and came to the same end, so that one entry can stand for both.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let idle = |run: &Self| run.calls.is_empty() && run.more_calls == 0;
-        idle(self)
-            && idle(other)
-            && (self.turn, &self.reason, &self.message) == (other.turn, &other.reason, &other.message)
+    /// The same for runs that did nothing and came to the same end, so that one entry can stand for both; `None` for one that
+    /// did something.
+    pub(crate) fn likeness(&self) -> Option<u64> {
+        let is_idle = self.calls.is_empty() && self.more_calls == 0;
+        is_idle.then(|| {
+            let mut hasher = DefaultHasher::new();
+            (self.turn, &self.reason, &self.message).hash(&mut hasher);
+            hasher.finish()
+        })
     }
 }
 

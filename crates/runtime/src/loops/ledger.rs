@@ -23,8 +23,17 @@ const CHANGES_WINDOW: Duration = Duration::from_secs(60);
 /// How many objects are remembered; when there are more, it begins anew.
 const OBJECTS_MAX: usize = 2048;
 
-/// Group, plural, name.
-pub(super) type ObjectId = (String, String, ObjectKey);
+/// An object, by a hash of its group, plural and key: there may be many, and two in one cost no more than a second look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ObjectId(u64);
+
+impl ObjectId {
+    pub(super) fn of(group: &str, plural: &str, key: &ObjectKey) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (group, plural, key).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
 
 /// What was written lately.
 #[derive(Debug, Default)]
@@ -33,9 +42,11 @@ pub(super) struct Ledger(HashMap<ObjectId, Past>);
 #[derive(Debug, Default)]
 struct Past {
     writes: VecDeque<Duration>,
-    /// When a field was changed, and a hash of from what to what.
-    fields: HashMap<String, VecDeque<(Duration, u64)>>,
+    /// When a field was changed, and a hash of from what to what. Most objects are not looked at so closely.
+    fields: Option<Box<Fields>>,
 }
+
+type Fields = HashMap<String, VecDeque<(Duration, u64)>>;
 
 /// A field in a loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,14 +60,14 @@ pub(super) struct Flap {
 
 impl Ledger {
     /// Counts a write, and tells whether the object is written often enough to look closer.
-    pub(super) fn is_busy(&mut self, object: &ObjectId, now: Duration) -> bool {
+    pub(super) fn is_busy(&mut self, object: ObjectId, now: Duration) -> bool {
         if self.0.len() >= OBJECTS_MAX {
             self.0.retain(|_, past| past.writes.back().is_some_and(|last| now.saturating_sub(*last) < WINDOW));
         }
         if self.0.len() >= OBJECTS_MAX {
             self.0.clear();
         }
-        let past = self.0.entry(object.clone()).or_default();
+        let past = self.0.entry(object).or_default();
         past.writes.push_back(now);
         while past.writes.front().is_some_and(|first| now.saturating_sub(*first) >= WINDOW) {
             past.writes.pop_front();
@@ -68,9 +79,9 @@ impl Ledger {
     }
 
     /// Takes in what a write changed, and returns the first field that is in a loop by now.
-    pub(super) fn enter(&mut self, object: &ObjectId, changes: Vec<FieldChange>, now: Duration) -> Option<Flap> {
-        let past = self.0.get_mut(object)?;
-        let fields = &mut past.fields;
+    pub(super) fn enter(&mut self, object: ObjectId, changes: Vec<FieldChange>, now: Duration) -> Option<Flap> {
+        let past = self.0.get_mut(&object)?;
+        let fields = past.fields.get_or_insert_default();
         fields.retain(|_, times| times.back().is_some_and(|(last, _)| now.saturating_sub(*last) < WINDOW));
         let mut found = None;
         for change in changes {
@@ -138,7 +149,7 @@ mod tests {
     use super::*;
 
     fn object() -> ObjectId {
-        ("apps".into(), "deployments".into(), ObjectKey::namespaced("a", "web"))
+        ObjectId::of("apps", "deployments", &ObjectKey::namespaced("a", "web"))
     }
 
     /// The loop that is found when `values` are written one after the other, `gap` apart, each from the value `from`.
@@ -149,8 +160,8 @@ mod tests {
             let change =
                 FieldChange { path: "spec.replicas".into(), from: from.unwrap_or(last).into(), to: value.into() };
             last = value;
-            if ledger.is_busy(&object(), now)
-                && let Some(flap) = ledger.enter(&object(), vec![change], now)
+            if ledger.is_busy(object(), now)
+                && let Some(flap) = ledger.enter(object(), vec![change], now)
             {
                 return Some(flap.describe("Deployment", "web"));
             }

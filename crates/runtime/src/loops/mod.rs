@@ -12,7 +12,7 @@ use serde_json::Value;
 use windlass_core::Event;
 
 pub(crate) use self::compare::{FieldChange, changed};
-use self::ledger::{Flap, Ledger};
+use self::ledger::{Flap, Ledger, ObjectId};
 use crate::events::Recorder;
 use crate::key::ObjectKey;
 use crate::metrics::Metrics;
@@ -59,13 +59,13 @@ impl Loops {
     /// Takes in an own write and its answer. `changes` are what it changed, if that is known.
     pub(crate) fn wrote(&self, call: &Call, answer: &[u8], changes: impl FnOnce() -> Option<Vec<FieldChange>>) {
         let Some(key) = changed_object(call) else { return };
-        let object = (call.group.clone(), call.resource.clone(), key);
+        let object = ObjectId::of(&call.group, &call.resource, &key);
         let now = self.0.clock.elapsed();
-        if !self.lock().ledger.is_busy(&object, now) {
+        if !self.lock().ledger.is_busy(object, now) {
             return;
         }
         let Some(changes) = changes() else { return };
-        let Some(flap) = self.lock().ledger.enter(&object, changes, now) else { return };
+        let Some(flap) = self.lock().ledger.enter(object, changes, now) else { return };
         self.report(answer, &flap, now);
     }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::call::Call;
 
 /// How many calls are remembered.
-pub const JOURNAL_MAX: usize = 4096;
+pub const JOURNAL_MAX: usize = 1024;
 
 /// A call and how it ended. It never holds contents, so no secret can be in it.
 #[derive(Clone, Debug)]
