@@ -16,9 +16,6 @@ use serde_json::value::RawValue;
 use crate::key::ObjectKey;
 use crate::watch::Target;
 
-/// Objects in a page of a list. Each page is in memory three times while it is read: as it came, in parts, and in the cache.
-const PAGE: u32 = 100;
-
 /// An object as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
@@ -80,7 +77,6 @@ fn asked<const METADATA: bool>(target: &Target, client: Client) -> BoxStream<'st
     let config = watcher::Config {
         label_selector: target.labels.clone(),
         field_selector: target.fields.clone(),
-        page_size: Some(PAGE),
         ..watcher::Config::default()
     };
     let plain = |event| match event {
