@@ -13,8 +13,8 @@ const PAGE: &str = "docs/gallery.md";
 const HEAD: &str = "# The gallery of bugs
 
 Small reconcilers with one bug each, of a class that was reported for a real operator, and what [exploration](explore.md)
-and [campaigns](campaigns.md) make of them. `cargo xtask testkit gallery` writes this page. Plans are tried one of each class in turn, on all threads,
-until something is found; of the fixed reconcilers 120 plans each, of all classes, and all of them with `WINDLASS_PLANS=all`.
+and [campaigns](campaigns.md) make of them. `cargo xtask testkit gallery` writes this page, all of it in one run. Plans are tried one of each
+class in turn, on all threads, until something is found; of the fixed reconcilers a sample of all classes, or all with `WINDLASS_PLANS=all`.
 
 The kit and the bugs were made together: oracles, scenarios and classes were changed after bugs had been missed, so that all are
 found says little of bugs that nobody has thought of. A link shows a report of a similar symptom, not always the same cause.

@@ -93,10 +93,15 @@ impl Controllers {
         // What these write over and over is progress of others; looking closer costs more than it tells.
         let config = ManagerConfig { clock: self.clock.clone(), notice_loops: false, ..common };
         let mut manager = Manager::new(self.client.clone(), config);
-        self.add_for_all_kinds(&mut manager);
-        self.add_housekeeping(&mut manager);
-        self.add_workloads(&mut manager);
+        self.install(&mut manager);
         manager.run(stop).await
+    }
+
+    /// Puts them to work in a manager that somebody else runs: its client and its clock are theirs.
+    pub fn install(&self, manager: &mut Manager) {
+        self.add_for_all_kinds(manager);
+        self.add_housekeeping(manager);
+        self.add_workloads(manager);
     }
 
     /// Adds those that care for objects of any kind.

@@ -19,6 +19,8 @@ mod metrics;
 mod namespaces;
 #[path = "world/nodes.rs"]
 mod nodes;
+#[path = "world/objects.rs"]
+mod objects;
 #[path = "world/quotas.rs"]
 mod quotas;
 #[path = "world/scheduling.rs"]

@@ -35,7 +35,6 @@ impl Reconcile for CronJobs {
     async fn reconcile(&self, cron: Arc<CronJob>, _: &Context<CronJob>) -> Result<Action, Error> {
         let now = self.actor.clock.now();
         let spec = &cron.spec;
-        self.forget_history(&cron).await?;
         let mut served = None;
         let mut next = None;
         if cron.metadata.deletion_timestamp.is_none() && !spec.suspend.unwrap_or(false) {
@@ -52,10 +51,16 @@ impl Reconcile for CronJobs {
                 self.actor.tell(&*cron, Event::warning("TooManyMissedTimes", text));
             }
             if let Some(moment) = due.now {
+                // Seen as it was before, the moment may have been served: its Job can be gone already.
+                if !self.actor.is_current(&*cron).await? {
+                    return Ok(Action::Await);
+                }
                 served = self.serve(&cron, &schedule, moment).await?;
             }
         }
         self.report(&cron, served).await?;
+        // Only now: while it is not written down that a moment was served, its Job is what says so.
+        self.forget_history(&cron).await?;
         Ok(recheck::at(next, now))
     }
 }

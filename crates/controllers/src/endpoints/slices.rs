@@ -61,7 +61,8 @@ pub(super) fn kept_by(manager: &str, slices: &Informer<EndpointSlice>, key: &Obj
 pub(crate) fn changes(service: &Service, backends: &[Backend<'_>], existing: &[&EndpointSlice]) -> Changes {
     let mut changes = Changes::default();
     let mut spare: Vec<&EndpointSlice> = existing.to_vec();
-    spare.sort_by_key(|slice| slice.name_any());
+    // Where two say the same, the older one stays.
+    spare.sort_by_key(|slice| (slice.creation_timestamp(), slice.name_any()));
     let mut groups = by_ports(backends);
     if groups.is_empty() {
         // An empty slice tells "no endpoints" from "not looked at yet".
@@ -75,7 +76,7 @@ pub(crate) fn changes(service: &Service, backends: &[Backend<'_>], existing: &[&
                 None => changes.create.push(wanted),
                 Some(present) => {
                     let updated = overwrite(present, wanted);
-                    if updated != *present {
+                    if !is_same(&updated, present) {
                         changes.update.push(updated);
                     }
                 }
@@ -93,7 +94,7 @@ fn pack(endpoints: Vec<Endpoint>, present: &mut Vec<&EndpointSlice>) -> Vec<Vec<
     let mut place: HashMap<String, usize> = HashMap::new();
     for (index, slice) in present.iter().enumerate() {
         let keys = slice.endpoints.iter().flatten().map(key);
-        keys.for_each(|key| _ = place.insert(key, index));
+        keys.for_each(|key| _ = place.entry(key).or_insert(index));
     }
     let mut chunks: Vec<Vec<Endpoint>> = vec![vec![]; present.len()];
     let mut homeless = vec![];
@@ -165,6 +166,17 @@ fn slice(service: &Service, ports: &[Port], endpoints: Vec<Endpoint>) -> Endpoin
         endpoints: Some(endpoints),
         ports: Some(ports.iter().map(port).collect()),
     }
+}
+
+/// Whether two slices say the same: the API has no list where it was given an empty one.
+fn is_same(one: &EndpointSlice, other: &EndpointSlice) -> bool {
+    let plain = |slice: &EndpointSlice| {
+        let mut slice = slice.clone();
+        slice.endpoints.take_if(|endpoints| endpoints.is_empty());
+        slice.ports.take_if(|ports| ports.is_empty());
+        slice
+    };
+    plain(one) == plain(other)
 }
 
 /// The labels of the Service, and the three that say what the slice is.
@@ -263,6 +275,9 @@ mod tests {
         assert_eq!(emptied.update.len(), 1);
         assert_eq!(emptied.update[0].endpoints, Some(vec![]));
         assert_eq!(emptied.update[0].ports, full[0].ports);
+        let mut stored = named(empty.create[0].clone(), "a");
+        (stored.endpoints, stored.ports) = (None, None);
+        assert_eq!(decide(&[], &[stored]), Changes::default(), "as the API tells it");
     }
 
     #[test]

@@ -104,9 +104,9 @@ impl Jobs {
         let tally = tally::tally(job, &pods);
         let end = status::decided(job).or_else(|| decide::end(job, &tally, now));
         let status = status::status(job, &pods, &tally, end.as_ref(), now);
-        let updated = Job { status: Some(status), ..job.clone() };
+        let mut updated = Job { status: Some(status), ..job.clone() };
         if updated.status != job.status {
-            self.actor.replace_status(&updated).await?;
+            updated = self.actor.replace_status(&updated).await?;
             self.tell_end(job, &updated, end.as_ref());
             self.tell_rest(job, &updated);
         }
@@ -123,6 +123,9 @@ impl Jobs {
             Some(_) => Change::Delete(tally.active.clone()),
             None => decide::change(job, &tally, now),
         };
+        if matches!(change, Change::Create(_) | Change::Delete(_)) && !self.actor.is_current(&updated).await? {
+            return Ok(Action::Await);
+        }
         let wait = self.act(job, change, &tally).await?;
         let again = [wait, decide::deadline(&updated).filter(|_| end.is_none())].into_iter().flatten().min();
         Ok(recheck::at(again, now))

@@ -80,6 +80,7 @@ impl Process for Lifecycle {
                 return Ok(Action::Await);
             }
         }
+        let Some(namespace) = self.live(&namespace).await? else { return Ok(Action::Await) };
         let content = self.empty(name, &kinds.now()).await;
         let namespace = self.report(namespace, &content).await?;
         if content.is_empty() {
@@ -94,6 +95,14 @@ impl Process for Lifecycle {
 }
 
 impl Lifecycle {
+    /// The namespace as it is now. A cache can be behind: one of the same name may be there by now, whose content is wanted.
+    async fn live(&self, seen: &Namespace) -> Result<Option<Arc<Namespace>>, kube::Error> {
+        let api: Api<Namespace> = Api::all(self.actor.client.clone());
+        let live = api.get_opt(&seen.name_any()).await?;
+        let goes = |live: &Namespace| live.uid() == seen.uid() && live.metadata.deletion_timestamp.is_some();
+        Ok(live.filter(goes).map(Arc::new))
+    }
+
     /// Deletes everything in the namespace; Pods first, so that what they use outlives them.
     async fn empty(&self, namespace: &str, kinds: &[Kind]) -> Content {
         let mut content = Content::default();

@@ -1,25 +1,10 @@
-//! A cluster with all controllers, and objects as JSON.
+//! A cluster with all controllers.
 
-use serde_json::{Value, json};
 use windlass_testkit::{Profile, TestCluster};
+
+pub(crate) use super::objects::{deployment, template};
 
 /// A cluster with all controllers and a node that only seems to run Pods.
 pub(crate) async fn workloads() -> TestCluster {
     TestCluster::builder().profile(Profile::Workloads).start().await
-}
-
-/// The template of a Pod with the label `app`, running `image`.
-pub(crate) fn template(app: &str, image: &str) -> Value {
-    json!({
-        "metadata": {"labels": {"app": app}},
-        "spec": {"containers": [{"name": "main", "image": image, "ports": [{"name": "http", "containerPort": 8080}]}]},
-    })
-}
-
-/// A Deployment of that template.
-pub(crate) fn deployment(name: &str, replicas: i32, image: &str) -> Value {
-    json!({
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template(name, image)},
-    })
 }

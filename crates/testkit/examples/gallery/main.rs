@@ -11,7 +11,7 @@ use gallery::{Bug, ENTRIES, Entry, Tune};
 use windlass_testkit::explore::Report;
 
 /// How many plans of each fixed reconciler are tried, unless `WINDLASS_PLANS` says otherwise.
-const FIXED_PLANS: usize = 120;
+const FIXED_PLANS: usize = 160;
 
 /// What was seen of the bugs and of the fixed reconcilers.
 #[derive(Default)]
@@ -19,6 +19,7 @@ struct Totals {
     missed: Vec<Bug>,
     alarms: Vec<String>,
     plans: usize,
+    twins: usize,
     fixed_plans: usize,
     busy: Duration,
 }
@@ -93,6 +94,7 @@ fn found_by(report: &Report) -> String {
 fn twin(entry: &Entry, totals: &mut Totals) {
     let (family, play) = (entry.family, entry.play);
     let report = gallery::run(entry, &Bug::None, Tune { plans: Some(FIXED_PLANS), ..Tune::default() });
+    totals.twins += 1;
     totals.fixed_plans += report.plans();
     totals.busy += report.busy;
     let per_plan = report.busy.as_secs_f64() * 1000.0 / report.plans() as f64;
@@ -110,10 +112,11 @@ fn twin(entry: &Entry, totals: &mut Totals) {
 fn summary(entries: &[&Entry], totals: &Totals, took: Duration) {
     let (found, runs) = (entries.len() - totals.missed.len(), totals.plans + totals.fixed_plans);
     println!(
-        "\n{found} of {} bugs found; {} alarms in {} runs of fixed reconcilers.",
+        "\n{found} of {} bugs found; {} false alarms in {} runs of {} fixed reconcilers.",
         entries.len(),
         totals.alarms.len(),
-        totals.fixed_plans
+        totals.fixed_plans,
+        totals.twins
     );
     let per_plan = totals.busy.as_secs_f64() * 1000.0 / runs as f64;
     let per_second = runs as f64 / took.as_secs_f64();

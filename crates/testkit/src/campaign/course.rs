@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use kube::api::DeleteParams;
 use serde_json::Value;
 
 use super::changes::{Changes, Deed};
@@ -52,7 +53,7 @@ impl Course {
             self.board.lock().expect("a run that panicked has failed the test").insert(change, tried);
         }
         user.skip_to(GONE);
-        user.remove(&self.item).await;
+        user.remove(&self.item, &DeleteParams::default()).await;
     }
 
     async fn write(&self, user: &User, change: &Change, spec: &Value) -> Tried {
@@ -82,7 +83,7 @@ impl Course {
     /// The change is refused for what is there: it may be right for what is new.
     async fn made_with(&self, user: &User, change: &Change, spec: &Value, why: String) -> Tried {
         let mut tried = Tried { refused: vec![format!("{}: {why}", change.to)], ..Tried::default() };
-        user.remove(&self.item).await;
+        user.remove(&self.item, &DeleteParams::default()).await;
         user.settle().await;
         let mut object = self.object.clone();
         object["spec"] = spec.clone();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use windlass::Program;
 
 use super::generate::{Limits, Plans};
+use crate::Controller;
 use crate::lab::{Lab, Plan, Report, Settings, Setup, User, Work, schedule, setters};
 
 /// What is explored, and how: see [`explore`](super::explore) for what it does.
@@ -23,6 +24,13 @@ impl Exploration {
     /// Explores the operator that `make` makes: it is called for each of its lives, so that nothing is remembered.
     pub fn of<P: Program + 'static>(make: impl Fn() -> P + Send + Sync + 'static) -> Self {
         Self { settings: Settings::of(make), pairs: 0, only: None, never: Vec::new() }
+    }
+
+    /// Explores built-in controllers of the cluster in the place of an operator; the others run beside them, with a node
+    /// that only seems to run Pods. Oracles that are about operators, roles and borders of namespaces, do not apply.
+    pub fn of_controllers(names: impl IntoIterator<Item = Controller>) -> Self {
+        let settings = Settings::of_controllers(names.into_iter().collect());
+        Self { settings, pairs: 0, only: None, never: Vec::new() }
     }
 
     setters!();

@@ -24,6 +24,20 @@ const COUNTED: &str = "deployment.kubernetes.io/revision";
 /// What stands for the part of a name that chance added.
 const CHANCE: &str = "*#";
 
+/// What the keys of Pods begin with.
+const PODS: &str = "/core/pods/";
+/// How many letters an identity has.
+const UID_LENGTH: usize = 36;
+/// How many digits the minutes since 1970 have at least.
+const TIME_LENGTH_MIN: usize = 8;
+/// What begins the name of the volume with a Pod's token; the rest is chance.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+/// What begins a certificate: each laboratory has its own authority.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+
+/// The uids of objects whose names chance decided, by what is common of their keys.
+pub(crate) type Kin = BTreeMap<String, BTreeSet<String>>;
+
 /// Objects by key, comparable.
 pub(crate) type Form = BTreeMap<String, Value>;
 
@@ -140,8 +154,15 @@ impl Names {
             if let (Some(name), Some(general)) = (meta["name"].as_str(), &general) {
                 names.insert(name.to_owned(), general.clone());
             }
+            if let Some(base) = meta["generateName"].as_str() {
+                names.insert(base.to_owned(), timeless(base));
+            }
+            let whose = general.map_or_else(|| key.clone(), |general| replace_name(key, &general));
+            // The address of a Pod follows from who came before it.
+            for address in key.starts_with(PODS).then(|| object["status"]["podIP"].as_str()).into_iter().flatten() {
+                names.insert(address.to_owned(), format!("the address of {whose}"));
+            }
             if let Some(uid) = meta["uid"].as_str() {
-                let whose = general.map_or_else(|| key.clone(), |general| replace_name(key, &general));
                 names.insert(uid.to_owned(), format!("the uid of {whose}"));
             }
         }
@@ -188,6 +209,11 @@ impl Names {
         if text.parse::<jiff::Timestamp>().is_ok() {
             return Value::from("a time");
         }
+        for (begins, general) in [(TOKEN_VOLUME, "the volume of a token"), (CERTIFICATE, "a certificate")] {
+            if text.starts_with(begins) {
+                return Value::from(general);
+            }
+        }
         // What operators remember in annotations is often JSON.
         match serde_json::from_str::<Value>(text) {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.value(&inner),
@@ -196,9 +222,41 @@ impl Names {
     }
 }
 
+/// The name without what chance, an identity or a time added to it.
 fn general_name(object: &Value) -> Option<String> {
-    let base = object["metadata"]["generateName"].as_str().filter(|base| !base.is_empty())?;
-    Some(format!("{base}*"))
+    let meta = &object["metadata"];
+    let name = meta["name"].as_str()?;
+    let base = meta["generateName"].as_str().filter(|base| !base.is_empty());
+    let base = base.or_else(|| name.split_at_checked(name.len().checked_sub(UID_LENGTH)?).and_then(before_uid));
+    match base {
+        Some(base) => Some(format!("{}*", timeless(base))),
+        None => Some(timeless(name)).filter(|general| general != name),
+    }
+}
+
+/// A name without the minute that a CronJob has put into it.
+fn timeless(name: &str) -> String {
+    let is_time = |part: &str| part.len() >= TIME_LENGTH_MIN && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = name.split('-').map(|part| if is_time(part) { "*" } else { part });
+    parts.collect::<Vec<_>>().join("-")
+}
+
+/// What stands before a uid.
+fn before_uid<'a>((base, uid): (&'a str, &'a str)) -> Option<&'a str> {
+    let dashes: Vec<usize> = uid.match_indices('-').map(|(place, _)| place).collect();
+    let is_uid = dashes == [8, 13, 18, 23] && uid.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    (is_uid && !base.is_empty()).then_some(base)
+}
+
+/// The uids of objects that differ in nothing but chance, by what is common of their keys.
+pub(crate) fn kin<'a>(objects: impl Iterator<Item = (&'a String, &'a Value)>) -> Kin {
+    let mut kin = Kin::new();
+    for (key, object) in objects {
+        if let (Some(general), Some(uid)) = (general_name(object), object["metadata"]["uid"].as_str()) {
+            kin.entry(replace_name(key, &general)).or_default().insert(uid.to_owned());
+        }
+    }
+    kin
 }
 
 fn replace_name(key: &str, name: &str) -> String {
@@ -248,6 +306,29 @@ mod tests {
         let one = state("1", "p-x", "2026-01-01T00:00:00Z");
         assert_eq!(one, state("2", "p-y", "2026-01-01T00:10:00Z"));
         assert!(one.contains_key("/core/pods/d/p-*#0"), "{one:?}");
+    }
+
+    #[test]
+    fn names_of_identities_and_times_and_addresses_do_not_count() {
+        let state = |uid: &str, minute: &str, address: &str| {
+            form(&[
+                (&format!("/core/persistentvolumes/pvc-{uid}"), json!({"metadata": {"name": format!("pvc-{uid}")}})),
+                (
+                    &format!("/batch/jobs/d/c-{minute}"),
+                    json!({"metadata": {"name": format!("c-{minute}")}, "ca": format!("{CERTIFICATE}{uid}")}),
+                ),
+                (
+                    &format!("/core/pods/d/c-{minute}-x"),
+                    json!({"metadata": {"name": format!("c-{minute}-x"), "generateName": format!("c-{minute}-")}}),
+                ),
+                ("/core/pods/d/p", json!({"metadata": {"name": "p"}, "status": {"podIP": address}})),
+                ("/core/endpoints/d/s", json!({"metadata": {"name": "s"}, "ips": [address]})),
+            ])
+        };
+        let one = state("00000000-0000-4000-8000-00000000000a", "29000001", "10.0.0.1");
+        assert_eq!(one, state("10000000-0000-4000-8000-00000000000b", "29000002", "10.0.0.2"));
+        assert!(one.contains_key("/batch/jobs/d/c-*#0") && one.contains_key("/core/pods/d/c-*-*#0"), "{one:?}");
+        assert!(one.contains_key("/core/persistentvolumes/pvc-*#0"));
     }
 
     #[test]

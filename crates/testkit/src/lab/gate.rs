@@ -119,7 +119,7 @@ impl Gate {
         let namespace = text("namespace");
         if code == 201 && call.subresource.is_empty() {
             let key = world::key(&call.group, &call.resource, &namespace, &text("name"));
-            self.session.lock().made.insert(key);
+            *self.session.lock().made.entry(key).or_default() += 1;
         }
         match call.verb {
             "update" | "patch" => text("resourceVersion").parse().is_ok_and(|revision: u64| revision > before.0),

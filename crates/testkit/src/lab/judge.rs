@@ -9,7 +9,7 @@ use windlass_store::Revision;
 
 use super::canary::{Canaries, SECRETS};
 use super::claims::{Claims, is_ready};
-use super::form::{self, Form, Noise};
+use super::form::{self, Form, Kin, Noise};
 use super::gate::FOREIGN;
 use super::plan::{Fault, StepFault};
 use super::session::{Session, Shown};
@@ -28,6 +28,8 @@ pub(crate) struct Rules {
     pub(crate) invariants: Vec<(String, Invariant)>,
     /// What the keys of the operator's own kinds begin with.
     pub(crate) own: Vec<String>,
+    /// Whether it is a part of the cluster: roles of manifests and borders of namespaces are not for it.
+    pub(crate) is_cluster: bool,
     /// What the keys of kinds begin with whose objects stay after their owner.
     pub(crate) kept: Vec<String>,
     /// Namespaces that the operator may use for resources of others.
@@ -44,6 +46,8 @@ pub(crate) struct Settled {
     pub(crate) step: usize,
     pub(crate) form: Form,
     pub(crate) uids: BTreeMap<String, String>,
+    /// Of the objects that the operator made and chance named.
+    pub(crate) kin: Kin,
     pub(crate) wishes: Wishes,
     /// The objects that the operator has made and that are there.
     pub(crate) made: BTreeSet<String>,
@@ -64,6 +68,8 @@ pub(crate) struct Clean {
     pub(crate) states: Vec<Settled>,
     pub(crate) noise: Noise,
     pub(crate) sight: Sight,
+    /// How often each object was made; nothing if that does not count.
+    pub(crate) made: BTreeMap<String, usize>,
 }
 
 /// How much of the world is compared.
@@ -166,13 +172,16 @@ impl Judge {
         let objects = self.chronicle.world.objects();
         let uid =
             |(key, object): (&String, &Value)| Some((key.clone(), object["metadata"]["uid"].as_str()?.to_owned()));
-        let made = session.lock().made.iter().filter(|key| objects.contains_key(*key)).cloned().collect();
+        let made: BTreeSet<String> =
+            session.lock().made.keys().filter(|key| objects.contains_key(*key)).cloned().collect();
+        let kin = form::kin(made.iter().filter_map(|key| objects.get_key_value(key)));
         let is_own = |key: &str| self.rules.own.iter().any(|prefix| key.starts_with(prefix));
         let ready = objects.iter().filter(|(key, object)| is_own(key) && is_ready(object));
         Settled {
             step,
             was_ready: ready.map(|(key, _)| key.clone()).collect(),
             form: form::of(objects),
+            kin,
             uids: objects.iter().filter_map(uid).collect(),
             wishes: self.wishes.clone(),
             made,
@@ -223,12 +232,7 @@ impl Judge {
 
     /// Objects that were deleted and made again, though nobody asked for that.
     fn replaced(&self, clean: &Clean, now: &Settled, session: &Session) -> Vec<String> {
-        let is_disturbed = session
-            .plan
-            .faults
-            .iter()
-            .any(|fault| matches!(fault, Fault::Step(_, StepFault::Delete(_) | StepFault::DeleteWhileDown(_))));
-        let Some(before) = self.states.last().filter(|_| !is_disturbed) else { return Vec::new() };
+        let Some(before) = self.states.last().filter(|_| !is_disturbed(session)) else { return Vec::new() };
         let stays = |key: &String| {
             before.step == now.step
                 || matches!((clean.at(before.step), clean.at(now.step)), (Some(one), Some(other))
@@ -238,7 +242,20 @@ impl Judge {
             let replaced = now.uids.get(key).is_some_and(|now| now != uid) && stays(key);
             replaced.then(|| format!("{key} was deleted and made again"))
         };
-        before.uids.iter().filter_map(is_other).take(1).collect()
+        let mut replaced: Vec<String> = before.uids.iter().filter_map(is_other).take(1).collect();
+        replaced.extend(before.kin.iter().filter_map(|(key, _)| {
+            let stay = |one: &Settled, other: &Settled| match (one.kin.get(key), other.kin.get(key)) {
+                (Some(one), Some(other)) => one.intersection(other).count(),
+                _ => 0,
+            };
+            let expected = match (clean.at(before.step)?, clean.at(now.step)?) {
+                (one, _) if before.step == now.step => one.kin.get(key).map_or(0, BTreeSet::len),
+                (one, other) => stay(one, other),
+            };
+            let lost = expected.saturating_sub(stay(before, now));
+            (lost > 0).then(|| format!("{lost} of {expected} {key} were deleted and others made in their place"))
+        }));
+        replaced
     }
 
     /// Nothing was asked since there were `before` calls: nothing may have been written.
@@ -268,8 +285,25 @@ impl Judge {
             return;
         }
         let made = session.lock().made.clone();
-        for key in made.iter().filter(|key| objects.contains_key(*key) && !begins(key, &self.rules.kept)) {
+        for key in made.keys().filter(|key| objects.contains_key(*key) && !begins(key, &self.rules.kept)) {
             session.violate(format!("{key} is an orphan: no resource is left that it could belong to"));
+        }
+    }
+
+    /// What was made more often than in the run without faults, though nobody deleted it.
+    pub(crate) fn made_again(&self, session: &Session) {
+        let Some(clean) = self.clean.as_ref().filter(|clean| !clean.made.is_empty()) else { return };
+        let has_other_course = session.plan.fresh().is_some() || session.plan.change().is_some();
+        if is_disturbed(session) || has_other_course {
+            return;
+        }
+        let made = session.lock().made.clone();
+        for (key, times) in made {
+            // Names that other times or other chances gave are there once.
+            let expected = clean.made.get(&key).copied().unwrap_or(1);
+            if times > expected {
+                session.violate(format!("{key} was made {times} times, not {expected}: what it did was done again"));
+            }
         }
     }
 
@@ -311,6 +345,12 @@ impl Judge {
             None => format!("{root}/{version}/{plural}/{name}"),
         })
     }
+}
+
+/// Whether the plan itself deletes something.
+fn is_disturbed(session: &Session) -> bool {
+    let deletes = |fault: &Fault| matches!(fault, Fault::Step(_, StepFault::Delete(_) | StepFault::DeleteWhileDown(_)));
+    session.plan.faults.iter().any(deletes)
 }
 
 fn check_change(rules: &Rules, change: &Change<'_>, session: &Session) {

@@ -1,5 +1,6 @@
 //! A laboratory: a runtime of one thread whose time moves only when everything is idle, and a cluster in it.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::roles::{self, Borders};
 use super::session::{Budget, Called, Delivered, Session, Terms};
 use super::user::User;
 use super::world::Chronicle;
-use crate::{Profile, Snapshot, TestClock, TestCluster};
+use crate::{Builder, Snapshot, TestClock, TestCluster};
 
 /// The chance of what is there before a run is that of no run: an identity that came twice would be two objects to the
 /// garbage collector.
@@ -48,7 +49,8 @@ pub(crate) type Scenario = Arc<dyn Fn(User) -> LocalBoxFuture<'static, ()> + Sen
 pub(crate) struct Setup {
     pub(crate) make: Make,
     pub(crate) scenario: Scenario,
-    pub(crate) profile: Profile,
+    /// The cluster that it runs on.
+    pub(crate) cluster: Builder,
     pub(crate) rules: Arc<Rules>,
 }
 
@@ -58,6 +60,8 @@ pub(crate) struct Outcome {
     pub(crate) calls: Vec<Called>,
     pub(crate) events: Vec<Delivered>,
     pub(crate) states: Vec<Settled>,
+    /// What the operator made, and how often.
+    pub(crate) made: BTreeMap<String, usize>,
     pub(crate) violations: Vec<String>,
     /// The rights that the operator took.
     pub(crate) rights: Rights,
@@ -85,9 +89,11 @@ impl Lab {
         let (cluster, base, account) = runtime.block_on(async {
             let clock = TestClock::running_from(START);
             clock.clock().seed(SETUP_SEED);
-            let cluster = TestCluster::builder().profile(setup.profile).clock(clock).start().await;
+            let cluster = setup.cluster.clone().clock(clock).start().await;
             cluster.define(program.crds()).await;
-            let account = roles::grant(&cluster, &*program).await;
+            let granted = roles::grant(&cluster, &*program).await;
+            // A part of the cluster may do everything.
+            let account = if setup.rules.is_cluster { Account::master(program.name()) } else { granted };
             tokio::time::sleep(REST).await;
             let base = cluster.snapshot();
             (cluster, base, account)
@@ -117,6 +123,7 @@ impl Lab {
         let operator = Operating {
             make: setup.make.clone(),
             session: session.clone(),
+            is_cluster: setup.rules.is_cluster,
             api: self.local(self.account.clone()),
             master: self.local(Account::master("windlass-admin")),
         };
@@ -133,6 +140,7 @@ impl Lab {
             calls: std::mem::take(&mut state.calls),
             events: std::mem::take(&mut state.events),
             states,
+            made: std::mem::take(&mut state.made),
             violations: std::mem::take(&mut state.violations),
             rights: std::mem::take(&mut state.rights),
         }

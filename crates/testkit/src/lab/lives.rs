@@ -22,6 +22,8 @@ const HISTORIES_MAX: usize = 64;
 pub(crate) struct Operating {
     pub(crate) make: Make,
     pub(crate) session: Arc<Session>,
+    /// Whether the operator is a part of the cluster.
+    pub(crate) is_cluster: bool,
     /// The API as the operator has it.
     pub(crate) api: server::Local,
     /// The API as everybody else has it.
@@ -68,7 +70,9 @@ impl Operating {
             LeaderConfig { identity: format!("life-{life}"), ..config }
         });
         let clock = self.session.clock().clone();
-        let config = ManagerConfig { clock, leader, ..ManagerConfig::new(program.name()) };
+        // What the parts of a cluster write over and over is the progress of others.
+        let notice_loops = !self.is_cluster;
+        let config = ManagerConfig { clock, leader, notice_loops, ..ManagerConfig::new(program.name()) };
         let mut manager = Manager::new(client, config);
         program.install(&mut manager, Namespaces::all());
         let (metrics, runs) = (manager.metrics().clone(), manager.runs());

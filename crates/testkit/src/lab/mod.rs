@@ -1,5 +1,6 @@
 //! The laboratory that explorations and campaigns share: one run of an operator, what goes wrong in it, and what must be true.
 
+mod built_in;
 mod canary;
 mod claims;
 mod events;

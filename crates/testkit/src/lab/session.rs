@@ -119,8 +119,8 @@ pub(crate) struct State {
     pub(crate) rights: Rights,
     pub(crate) calls: Vec<Called>,
     pub(crate) events: Vec<Delivered>,
-    /// The keys of objects that the operator made.
-    pub(crate) made: BTreeSet<String>,
+    /// The keys of objects that the operator made, and how often.
+    pub(crate) made: BTreeMap<String, usize>,
     /// The keys and uids of objects that others changed on purpose: what they put there must stay.
     pub(crate) meddled: BTreeMap<String, String>,
     /// What was done to the world by the plan: these may come and go.

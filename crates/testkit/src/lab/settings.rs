@@ -7,6 +7,7 @@ use std::sync::Arc;
 use windlass::Program;
 use windlass::rbac::{Need, Part};
 
+use super::built_in::{self, BuiltIn};
 use super::form;
 use super::judge::{Clean, Rules};
 use super::laboratory::{Lab, Make, Outcome, Setup};
@@ -14,7 +15,7 @@ use super::plan::Plan;
 use super::report::{Finding, Report};
 use super::session::Budget;
 use super::{Scenario, world};
-use crate::Profile;
+use crate::{Controller, Controllers, Profile, TestCluster};
 
 /// The environment variable that names the one plan to run.
 pub const PLAN_VARIABLE: &str = "WINDLASS_PLAN";
@@ -31,6 +32,9 @@ const EXTRA_CALLS: usize = 300;
 pub(crate) struct Settings {
     pub(crate) make: Make,
     pub(crate) profile: Profile,
+    pub(crate) nodes: usize,
+    /// The built-in controllers that are the operator.
+    explored: Vec<Controller>,
     pub(crate) rules: Rules,
     pub(crate) plans: usize,
     pub(crate) seed: u64,
@@ -47,6 +51,8 @@ impl Settings {
         let own = own.iter().map(|definition| world::prefix(&definition.spec.group, &definition.spec.names.plural));
         Self {
             profile: Profile::Gc,
+            nodes: 1,
+            explored: Vec::new(),
             rules: Rules { own: own.collect(), ..Rules::default() },
             plans: PLANS_MAX,
             seed: 0,
@@ -57,8 +63,19 @@ impl Settings {
         }
     }
 
+    /// The built-in controllers `names` in the place of an operator.
+    pub(crate) fn of_controllers(names: Vec<Controller>) -> Self {
+        let set = names.iter().fold(Controllers::none(), |set, name| set.with(*name));
+        let rules = Rules { own: built_in::own(&names), is_cluster: true, ..Rules::default() };
+        let settings = Self::of(move || BuiltIn::new(set.clone()));
+        Self { rules, profile: Profile::Workloads, explored: names, ..settings }
+    }
+
     pub(crate) fn setup(&self, scenario: Scenario) -> Setup {
-        Setup { make: self.make.clone(), scenario, profile: self.profile, rules: Arc::new(self.rules.clone()) }
+        let cluster = TestCluster::builder().profile(self.profile).nodes(self.nodes);
+        // What is explored runs at the gate, and nowhere else.
+        let cluster = self.explored.iter().fold(cluster, |cluster, name| cluster.without(*name));
+        Setup { make: self.make.clone(), scenario, cluster, rules: Arc::new(self.rules.clone()) }
     }
 
     /// How many plans there are at most.
@@ -113,7 +130,8 @@ impl Settings {
         let other = lab.run(setup, &Plan::clean(self.seed.wrapping_add(1)), None, FIRST_BUDGET);
         let pairs = first.states.iter().zip(&other.states);
         let noise = pairs.flat_map(|(one, other)| form::noise(&one.form, &other.form)).collect();
-        let clean = Clean { states: first.states.clone(), noise, ..Clean::default() };
+        let made = first.made.clone();
+        let clean = Clean { states: first.states.clone(), noise, made, ..Clean::default() };
         let calls = first.calls.len() * 10 + EXTRA_CALLS;
         (clean, Budget { calls, per_instant: FIRST_BUDGET.per_instant }, first)
     }
@@ -129,6 +147,12 @@ macro_rules! setters {
             self
         }
 
+        /// How many nodes only seem to run Pods, with `Workloads`: one, unless said otherwise.
+        pub fn nodes(mut self, count: usize) -> Self {
+            self.settings.nodes = count;
+            self
+        }
+
         /// Something that must be true after every single write.
         pub fn invariant(
             mut self,
@@ -140,7 +164,7 @@ macro_rules! setters {
         }
 
         /// Objects of this kind may stay after the resource that they were made for, as volumes do.
-        pub fn keeps<K: $crate::Kind>(mut self) -> Self {
+        pub fn keeps<K: kube::Resource<DynamicType = ()>>(mut self) -> Self {
             self.settings.rules.kept.push($crate::lab::prefix(&K::group(&()), &K::plural(&())));
             self
         }

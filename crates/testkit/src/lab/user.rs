@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -71,7 +71,32 @@ impl User {
     /// # Panics
     /// If it is refused.
     pub async fn delete<K: Kind>(&self, name: &str) {
-        self.remove(&Item::of::<K>(NAMESPACE, name)).await;
+        self.delete_with::<K>(name, &DeleteParams::default()).await;
+    }
+
+    /// The same with parameters, such as what becomes of what the object owns.
+    ///
+    /// # Panics
+    /// If it is refused.
+    pub async fn delete_with<K: Kind>(&self, name: &str, params: &DeleteParams) {
+        self.remove(&Item::of::<K>(NAMESPACE, name), params).await;
+    }
+
+    /// Makes an object of a built-in kind that says its `apiVersion` and `kind`, for kinds that live in no namespace and for
+    /// other namespaces.
+    ///
+    /// # Panics
+    /// If it is refused, or if there is no such kind.
+    pub async fn create_object(&self, object: Value) {
+        accepted(self.make(&Item::of_object(&object), object.clone()).await);
+    }
+
+    /// Deletes such an object; of a namespace, with all that is the user's in it.
+    ///
+    /// # Panics
+    /// As [`User::create_object`].
+    pub async fn delete_object(&self, object: &Value) {
+        self.remove(&Item::of_object(object), &DeleteParams::default()).await;
     }
 
     /// Makes an object of any kind.
@@ -101,9 +126,10 @@ impl User {
     }
 
     /// Deletes an object, if it is there.
-    pub(crate) async fn remove(&self, item: &Item) {
+    pub(crate) async fn remove(&self, item: &Item, params: &DeleteParams) {
         self.judge().wishes.delete(&item.key());
-        match self.ask(http::Request::delete(item.path()), Vec::new()).await {
+        let body = serde_json::to_vec(params).expect("they can be written as JSON");
+        match self.ask(http::Request::delete(item.path()), body).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             deleted => drop(accepted(deleted)),
         }
@@ -200,6 +226,7 @@ impl User {
         self.settle().await;
         self.stays(stays).await;
         self.judge().left_over(&self.session);
+        self.judge().made_again(&self.session);
     }
 
     /// Does nothing for some time: then nobody may do anything.

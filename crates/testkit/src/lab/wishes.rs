@@ -7,6 +7,11 @@ use windlass_merge::merge_patch;
 
 use super::canary::SECRETS;
 
+/// What the keys of namespaces begin with.
+const NAMESPACES: &str = "/core/namespaces/";
+/// How many parts the key of an object has that lives in a namespace: nothing, group, kind, namespace and name.
+const NAMESPACED_PARTS: usize = 5;
+
 /// The user's objects, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
@@ -48,8 +53,15 @@ impl Wishes {
         }
     }
 
+    /// The user deletes an object; with a namespace goes what is in it.
     pub(crate) fn delete(&mut self, key: &str) {
-        self.wanted.retain(|(wanted, _)| wanted != key);
+        let namespace = key.strip_prefix(NAMESPACES);
+        let goes = |wanted: &str| {
+            let parts: Vec<&str> = wanted.split('/').collect();
+            wanted == key || (parts.len() == NAMESPACED_PARTS && namespace == Some(parts[3]))
+        };
+        self.deleted.extend(self.wanted.iter().filter(|(wanted, _)| goes(wanted)).map(|(wanted, _)| wanted.clone()));
+        self.wanted.retain(|(wanted, _)| !goes(wanted));
         self.deleted.insert(key.to_owned());
     }
 
@@ -95,6 +107,17 @@ mod tests {
         assert_eq!(wishes.iter().next(), Some(&("/a".to_owned(), json!({"spec": {"size": 2}}))));
         wishes.delete("/a");
         assert!(wishes.iter().next().is_none() && wishes.deleted().contains("/a"));
+    }
+
+    #[test]
+    fn with_a_namespace_goes_what_is_in_it() {
+        let mut wishes = Wishes::default();
+        for key in ["/core/namespaces/n", "/core/configmaps/n/a", "/core/configmaps/m/n"] {
+            wishes.create(key.into(), json!({}));
+        }
+        wishes.delete("/core/namespaces/n");
+        assert_eq!(wishes.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["/core/configmaps/m/n"]);
+        assert!(wishes.deleted().contains("/core/configmaps/n/a"));
     }
 
     #[test]
