@@ -28,10 +28,10 @@
 //! ```
 
 /// The derives write this name.
-#[cfg(test)]
 extern crate self as windlass;
 
 mod app;
+pub mod backup;
 pub mod bundle;
 mod command;
 mod connect;
