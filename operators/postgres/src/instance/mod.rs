@@ -19,9 +19,12 @@ mod peers;
 mod postgres;
 mod publish;
 mod quorum;
+mod recover;
 mod sql;
 mod status;
 mod volume;
+
+pub(crate) use postgres::{ToolError, run as run_tool};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
