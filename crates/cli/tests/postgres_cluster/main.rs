@@ -4,8 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod failover;
 mod install;
+mod restore;
 mod scale;
 mod stage;
+mod storage;
 mod writer;
