@@ -5,7 +5,7 @@
 use tokio_util::sync::CancellationToken;
 use windlass::backup::{
     Backup, BackupOrder, BackupRecord, BackupSchedule, BackupStatus, Backups, FORMAT_VERSION, ORDER_VARIABLE, Obstacle,
-    Phase, Progress, Restore, RestoreOrder, backups, restores, schedules,
+    Phase, Progress, Restore, RestoreOrder, VerificationRecord, backups, restores, schedules,
 };
 use windlass::kube::Api;
 use windlass::kube::api::{Patch, PatchParams, PostParams};
@@ -37,6 +37,10 @@ impl Backups for Shops {
             return Err(Obstacle::new("Empty", "there is nothing in it"));
         }
         Ok(serde_json::from_value(json!({"containers": [{"name": "copy", "image": "copier"}]})).unwrap())
+    }
+
+    fn verify(&self, _: &str, _: &BackupStatus) -> Option<PodSpec> {
+        Some(serde_json::from_value(json!({"containers": [{"name": "try", "image": "copier"}]})).unwrap())
     }
 
     fn restored(&self, order: &RestoreOrder) -> Result<Shop, String> {
@@ -185,6 +189,52 @@ async fn one_backup_at_a_time_with_a_status_that_metrics_agree_with() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in {text}");
     }
+}
+
+#[tokio::test]
+async fn a_backup_is_restored_to_see_that_it_can_be() {
+    let (cluster, metrics) = start().await;
+    shop(&cluster, "tea").await;
+    let spec = json!({"target": target("tea"), "deadlineSeconds": 600, "verify": true});
+    cluster.create::<Backup>(json!({"metadata": {"name": "b"}, "spec": spec})).await;
+    let job = job_of(&cluster, "b").await;
+    let order = order_of(&job);
+    end(&cluster, &job, true, &record(&order, "2026-01-01T00:00:05Z").last_words()).await;
+    until(&cluster, "b", Phase::Succeeded).await;
+    let next = |known: Vec<String>| {
+        let cluster = &cluster;
+        async move {
+            loop {
+                let jobs = cluster.list::<Job>().await;
+                if let Some(job) = jobs.into_iter().find(|it| !known.contains(&it.name_any())) {
+                    return job;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    let first = next(vec![job.name_any()]).await;
+    let verified_at = "2026-01-01T00:01:00Z".parse().unwrap();
+    let words = VerificationRecord { id: order.id.clone(), verified_at, recovery_seconds: 3.5 }.last_words();
+    end(&cluster, &first, true, &words).await;
+    let is_verified = |truth: &'static str| {
+        move |it: &Backup| {
+            let verified = it.status.as_ref().and_then(|status| condition::find(&status.conditions, "Verified"));
+            verified.is_some_and(|it| it.status == truth)
+        }
+    };
+    let status = cluster.until("b", is_verified("True")).await.status.unwrap();
+    assert_eq!((status.verified_at.as_deref(), status.recovery_seconds), (Some("2026-01-01T00:01:00Z"), Some(3.5)));
+    let line =
+        "operator_restore_verified_timestamp_seconds{kind=\"Shop\",namespace=\"default\",name=\"tea\"} 1767225660.0";
+    assert!(metrics.render().lines().any(|it| it == line), "{}", metrics.render());
+
+    cluster.patch::<Backup>("b", json!({"metadata": {"annotations": {"windlass.dev/verify": "again"}}})).await;
+    let second = next(vec![job.name_any(), first.name_any()]).await;
+    end(&cluster, &second, false, "segment 3 is damaged").await;
+    let status = cluster.until("b", is_verified("False")).await.status.unwrap();
+    assert_eq!((status.phase, status.error.as_deref()), (Phase::Succeeded, Some("JobFailed: segment 3 is damaged")));
+    assert_eq!(status.verified_at.as_deref(), Some("2026-01-01T00:01:00Z"), "that it once could be stays true");
 }
 
 #[tokio::test]

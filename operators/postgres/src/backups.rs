@@ -1,12 +1,15 @@
 //! How a cluster is backed up: a Pod copies the data of a standby, or of the primary if there is none, into the cluster's archive.
 
 use serde_json::json;
-use windlass::backup::{BackupOrder, Backups, Obstacle, Progress, RestoreOrder};
+use windlass::backup::{BackupOrder, BackupStatus, Backups, Obstacle, Progress, RestoreOrder};
 use windlass::condition;
-use windlass::k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector, VolumeMount};
+use windlass::k8s_openapi::api::core::v1::{
+    EmptyDirVolumeSource, EnvVar, EnvVarSource, SecretKeySelector, Volume, VolumeMount,
+};
 use windlass::prelude::*;
 
-use crate::archive::{self, Layout, STORAGE};
+use crate::archive::{self, Layout, RECOVERY, STORAGE};
+use crate::instance::SOCKETS;
 use crate::kind::{MemberStatus, PostgresCluster, PostgresClusterSpec, PostgresClusterStatus, Recovery};
 use crate::names;
 use crate::operator::workload::{claimed, image, security};
@@ -16,6 +19,9 @@ use crate::supervisor::Supervisor;
 const BASE_BACKUP: &str = "basebackup";
 /// A Pod that is told to end has nothing to write down.
 const TERMINATION_GRACE_SECONDS: i64 = 5;
+
+/// Where a backup is restored that is thrown away afterwards.
+const SCRATCH: &str = "/scratch";
 
 /// Backs up PostgreSQL clusters.
 pub struct PostgresBackups {
@@ -47,6 +53,50 @@ impl Backups for PostgresBackups {
         Ok(PodSpec {
             containers: vec![container],
             volumes: Some(vec![claimed("archive", &location.claim.name, false), self.supervisor.volume()]),
+            security_context: Some(security()),
+            automount_service_account_token: Some(false),
+            termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
+            ..PodSpec::default()
+        })
+    }
+
+    fn verify(&self, id: &str, backup: &BackupStatus) -> Option<PodSpec> {
+        let spec: PostgresClusterSpec = serde_json::from_value(backup.configuration.clone()?).ok()?;
+        let (layout, claim) = (Layout::around(backup.location.as_ref()?)?, spec.archive.as_ref()?.claim.name.clone());
+        let words = ["--storage", RECOVERY, "--archive", layout.top(), "verify", id, SCRATCH];
+        let mount = |name: &str, path: &str, read_only| VolumeMount {
+            name: name.into(),
+            mount_path: path.into(),
+            read_only: Some(read_only),
+            ..VolumeMount::default()
+        };
+        let scratch = |name: &str| Volume {
+            name: name.into(),
+            empty_dir: Some(EmptyDirVolumeSource::default()),
+            ..Volume::default()
+        };
+        let container = Container {
+            name: "verify".into(),
+            image: Some(image(&PostgresCluster::new("", spec.clone()))),
+            command: Some(self.supervisor.command(archive::COMMAND)),
+            args: Some(words.map(str::to_owned).to_vec()),
+            resources: spec.resources,
+            volume_mounts: Some(vec![
+                mount("recovery", RECOVERY, true),
+                mount("scratch", SCRATCH, false),
+                mount("sockets", SOCKETS, false),
+                self.supervisor.mount(),
+            ]),
+            ..Container::default()
+        };
+        Some(PodSpec {
+            containers: vec![container],
+            volumes: Some(vec![
+                claimed("recovery", &claim, true),
+                scratch("scratch"),
+                scratch("sockets"),
+                self.supervisor.volume(),
+            ]),
             security_context: Some(security()),
             automount_service_account_token: Some(false),
             termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),

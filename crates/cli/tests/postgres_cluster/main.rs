@@ -11,4 +11,5 @@ mod restore;
 mod scale;
 mod stage;
 mod storage;
+mod verify;
 mod writer;

@@ -19,7 +19,7 @@ fn ask(stage: &Stage, member: &str, statement: &str) -> String {
 }
 
 /// Has everything that was written until now in the archive.
-fn archive_all(stage: &Stage, member: &str) {
+pub(crate) fn archive_all(stage: &Stage, member: &str) {
     let segment = ask(stage, member, "select pg_walfile_name(pg_switch_wal())");
     stage.until("the log is in the archive", |status| {
         status["archive"]["lastSegment"].as_str().is_some_and(|last| last >= segment.as_str())

@@ -6,6 +6,7 @@ use kube::Resource;
 use windlass_core::CustomResource;
 use windlass_runtime::Object;
 
+use super::kind::BackupStatus;
 use super::record::{BackupOrder, RestoreOrder};
 
 /// Why nothing can be done now, and may be later.
@@ -40,6 +41,13 @@ pub trait Backups: Send + Sync + 'static {
     /// # Errors
     /// An obstacle that may pass: it is asked again until the backup's deadline.
     fn take(&self, order: &BackupOrder, target: &Self::Target) -> Result<PodSpec, Obstacle>;
+
+    /// The Pod that restores a backup into something that it throws away, sees that it answers, and leaves a
+    /// [`VerificationRecord`](super::VerificationRecord) as its last words; none if this kind cannot be verified.
+    fn verify(&self, id: &str, backup: &BackupStatus) -> Option<PodSpec> {
+        let _ = (id, backup);
+        None
+    }
 
     /// The resource that comes into being from a backup: of the name and in the namespace that are asked for, as it was when the
     /// backup was taken, with whatever tells its operator to begin with the backup. It must never use data that is there already.

@@ -18,12 +18,13 @@ use super::job::{self, JOB_NAME, TARGET};
 use super::kind::{Backup, BackupStatus, BackupTarget, Phase};
 use super::record::{BackupOrder, BackupRecord};
 use super::report::{News, report};
+use super::verification;
 use crate::reconciler::{ReconcileApp, reconcile};
 
 /// When a backup that waits for something is looked at again.
 const WAIT: Duration = Duration::from_secs(2);
 /// When one that is taken is looked at again, if nothing is heard of it.
-const WATCH: Duration = Duration::from_secs(30);
+pub(super) const WATCH: Duration = Duration::from_secs(30);
 
 /// Serves the `Backup`s of one kind: an operator to be [in one program](crate::program) with the one that keeps the kind.
 ///
@@ -53,8 +54,10 @@ impl<B: Backups> Reconcile for BackupControl<B> {
             return Ok(Action::Await);
         }
         tell_last_success(&backup, cx);
-        if phase(&backup).is_over() {
-            return Ok(Action::Await);
+        match phase(&backup) {
+            Phase::Failed => return Ok(Action::Await),
+            Phase::Succeeded => return verification::verify(&self.knowledge, &backup, cx).await,
+            Phase::Pending | Phase::Running => {}
         }
         let look = self.look(&backup, cx).await?;
         let step = decide(&look.seen);
@@ -82,9 +85,8 @@ impl<B: Backups> BackupControl<B> {
         let busy = all.iter().find(|it| it.name_any() != id && !job::is_over(it)).map(ResourceExt::name_any);
         let job = match all.iter().find(|it| it.name_any() == id) {
             Some(job) => {
-                let pods: Api<Pod> = Api::namespaced(cx.client(), &namespace);
-                let pods = pods.list(&ListParams::default().labels(&format!("{JOB_NAME}={id}"))).await?.items;
-                job::seen(job, &pods, &id)
+                let pods = pods_of(&id, backup, cx).await?;
+                job::seen(job, &pods, |words| BackupRecord::of_pod(words, &id).map(Box::new))
             }
             None => JobSeen::None,
         };
@@ -142,7 +144,7 @@ impl<B: Backups> BackupControl<B> {
                     .await?;
                 return Ok(Action::Recheck(WATCH));
             }
-            Step::Finish(record) => finish(backup, status, &record, cx).await?,
+            Step::Finish(record) => finish(backup, status, &record, cx).await?, // Its status wakes it again, to be verified.
             Step::Fail { reason, message } => {
                 if look.seen.job == JobSeen::Active {
                     end_job(look, cx).await?;
@@ -160,17 +162,25 @@ impl<B: Backups> BackupControl<B> {
 
     async fn begin(&self, look: &Look<'_>, cx: &Context<Backup>) -> Result<(), Error> {
         let Some(pod) = look.pod.clone() else { return Err(Error::failed("there is no Pod to take it")) };
-        let jobs: Api<Job> = Api::namespaced(cx.client(), &look.backup.namespace().unwrap_or_default());
-        let job = job::job(look.backup, &look.order, pod);
-        match jobs
-            .create(&PostParams { field_manager: Some(cx.name().to_owned()), ..PostParams::default() }, &job)
-            .await
-        {
-            Ok(_) => Ok(()),
-            // Its name has the uid of the backup in it: it is this one's, from before a crash.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        make(&job::job(look.backup, &look.order, pod), cx).await
+    }
+}
+
+/// The Pods of a Job.
+pub(super) async fn pods_of(job: &str, backup: &Backup, cx: &Context<Backup>) -> Result<Vec<Pod>, Error> {
+    let pods: Api<Pod> = Api::namespaced(cx.client(), &backup.namespace().unwrap_or_default());
+    Ok(pods.list(&ListParams::default().labels(&format!("{JOB_NAME}={job}"))).await?.items)
+}
+
+/// Makes a Job, unless it is there.
+pub(super) async fn make(job: &Job, cx: &Context<Backup>) -> Result<(), Error> {
+    let jobs: Api<Job> = Api::namespaced(cx.client(), &job.namespace().unwrap_or_default());
+    let params = PostParams { field_manager: Some(cx.name().to_owned()), ..PostParams::default() };
+    match jobs.create(&params, job).await {
+        Ok(_) => Ok(()),
+        // Its name has the uid of the backup in it: it is this one's, from before a crash.
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -200,7 +210,7 @@ async fn end_job(look: &Look<'_>, cx: &Context<Backup>) -> Result<(), Error> {
     }
 }
 
-fn news(phase: Phase, reason: &str, message: String) -> News<'_> {
+pub(super) fn news(phase: Phase, reason: &str, message: String) -> News<'_> {
     News { phase, reason, message }
 }
 
@@ -256,7 +266,7 @@ fn missing(target: &BackupTarget) -> String {
     format!("there is no {} {}", target.kind, target.name)
 }
 
-fn subject(backup: &Backup) -> BackupSubject<'_> {
+pub(super) fn subject(backup: &Backup) -> BackupSubject<'_> {
     let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
     BackupSubject { kind: &backup.spec.target.kind, namespace, name: &backup.spec.target.name }
 }
@@ -267,8 +277,12 @@ fn tell_last_success(backup: &Backup, cx: &Context<Backup>) {
     let succeeded = status.filter(|status| status.phase == Phase::Succeeded);
     let at = succeeded.and_then(|status| status.completed_at.as_ref()?.parse::<Timestamp>().ok());
     cx.metrics().backups().last_success(&subject(backup), at.map(Timestamp::as_second));
+    if backup.spec.verify {
+        let at = succeeded.and_then(|status| status.verified_at.as_ref()?.parse::<Timestamp>().ok());
+        cx.metrics().backups().verified(&subject(backup), at.map(Timestamp::as_second));
+    }
 }
 
-fn tell(backup: &Backup, event: Event, cx: &Context<Backup>) {
+pub(super) fn tell(backup: &Backup, event: Event, cx: &Context<Backup>) {
     cx.events().record(backup, &(), event);
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::kind::Phase;
-use super::record::BackupRecord;
+use super::record::{BackupRecord, VerificationRecord};
 
 /// Who runs Jobs ends one at its deadline; when nobody does, this much later it is ended here.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
@@ -22,7 +22,7 @@ pub(super) struct Seen {
     /// What the spec has that cannot be served.
     pub(super) flaw: Option<String>,
     /// The Job that takes it.
-    pub(super) job: JobSeen,
+    pub(super) job: JobSeen<Box<BackupRecord>>,
     /// Another backup of the same target that is taken now.
     pub(super) busy: Option<String>,
     /// Another one that was asked for before and has not begun.
@@ -31,15 +31,15 @@ pub(super) struct Seen {
     pub(super) obstacle: Option<(String, String)>,
 }
 
-/// The Job that takes a backup.
+/// The Job that takes a backup, or verifies one.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum JobSeen {
+pub(super) enum JobSeen<R> {
     /// There is none.
     None,
     /// It has not ended.
     Active,
     /// It ended well, and left this; or what it left is no record of the backup.
-    Done(Result<Box<BackupRecord>, String>),
+    Done(Result<R, String>),
     /// It failed, with its last words.
     Failed { reason: String, message: String },
 }
@@ -113,6 +113,41 @@ fn fail(reason: &str, message: String) -> Step {
     Step::Fail { reason: reason.into(), message }
 }
 
+/// What is done next to verify a backup that is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Check {
+    /// Nothing: nobody asked for it, or it is over.
+    Rest,
+    /// Has a Pod restore it.
+    Begin,
+    /// A Pod restores it.
+    Watch,
+    /// It can be restored.
+    Confirm(VerificationRecord),
+    /// It cannot be restored.
+    Refute(String),
+}
+
+/// Decides how a backup that is there is verified: each request is answered once.
+pub(super) fn check(
+    request: Option<&str>,
+    answered: Option<&str>,
+    job: &JobSeen<VerificationRecord>,
+    can_be: bool,
+) -> Check {
+    if request.is_none() || request == answered {
+        return Check::Rest;
+    }
+    match job {
+        JobSeen::None if can_be => Check::Begin,
+        JobSeen::None => Check::Refute("backups of this kind cannot be verified".into()),
+        JobSeen::Active => Check::Watch,
+        JobSeen::Done(Ok(record)) => Check::Confirm(record.clone()),
+        JobSeen::Done(Err(why)) => Check::Refute(why.clone()),
+        JobSeen::Failed { reason, message } => Check::Refute(format!("{reason}: {message}")),
+    }
+}
+
 /// A request for a backup of the same target.
 pub(super) struct Rival {
     pub(super) name: String,
@@ -138,7 +173,7 @@ mod tests {
         ASKED.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
     }
 
-    fn seen(phase: Phase, job: JobSeen, now: i64) -> Seen {
+    fn seen(phase: Phase, job: JobSeen<Box<BackupRecord>>, now: i64) -> Seen {
         Seen {
             phase,
             asked: at(0),
@@ -211,6 +246,22 @@ mod tests {
         let late = decide(&Seen { busy: other(), now: at(101), ..pending() });
         let Step::Fail { message, .. } = late else { panic!("{late:?}") };
         assert_eq!(message, "it did not begin: other is taken at the moment within 100 s");
+    }
+
+    #[test]
+    fn a_backup_is_verified_once_and_only_if_somebody_asks() {
+        let record = VerificationRecord { id: "b".into(), verified_at: at(9), recovery_seconds: 2.0 };
+        let failed = JobSeen::Failed { reason: "JobFailed".into(), message: "damaged".into() };
+        let done = JobSeen::Done(Ok(record.clone()));
+        let asked = Some("");
+        assert_eq!(check(None, None, &JobSeen::None, true), Check::Rest);
+        assert_eq!(check(asked, None, &JobSeen::None, true), Check::Begin);
+        assert!(matches!(check(asked, None, &JobSeen::None, false), Check::Refute(_)));
+        assert_eq!(check(asked, None, &JobSeen::Active, true), Check::Watch);
+        assert_eq!(check(asked, None, &done, true), Check::Confirm(record));
+        assert_eq!(check(asked, None, &failed, true), Check::Refute("JobFailed: damaged".into()));
+        assert_eq!(check(asked, asked, &JobSeen::None, true), Check::Rest);
+        assert_eq!(check(Some("again"), asked, &JobSeen::None, true), Check::Begin);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::decide::JobSeen;
 use super::kind::{Backup, BackupTarget};
-use super::record::{BackupOrder, BackupRecord, ORDER_VARIABLE};
+use super::record::{BackupOrder, ORDER_VARIABLE, RecordError};
 
 /// The label of Jobs that names what they work on, by a hash.
 pub(super) const TARGET: &str = "windlass.dev/backup-target";
@@ -19,7 +19,7 @@ pub(super) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 /// How long a Job stays when it is over, for its log.
 const KEPT_SECONDS: i32 = 3600;
 /// Names of Jobs are labels of their Pods, which are not longer than 63.
-const NAME_CHARS_MAX: usize = 50;
+const NAME_CHARS_MAX: usize = 47;
 /// How much of last words is told.
 const WORDS_CHARS_MAX: usize = 1000;
 
@@ -38,17 +38,36 @@ pub(super) fn target_key(target: &BackupTarget) -> String {
 
 /// The Job that has `pod` take the backup.
 pub(super) fn job(backup: &Backup, order: &BackupOrder, mut pod: PodSpec) -> Job {
-    pod.restart_policy = Some("Never".into());
     if let Some(container) = pod.containers.first_mut() {
         let value = serde_json::to_string(order).expect("an order is plain data");
         let variable = EnvVar { name: ORDER_VARIABLE.into(), value: Some(value), value_from: None };
         container.env.get_or_insert_default().push(variable);
+    }
+    // That one works on the target keeps others from it.
+    let labels = BTreeMap::from([(TARGET.to_owned(), target_key(&backup.spec.target))]);
+    once(backup, &order.id, labels, pod)
+}
+
+/// The Job that has `pod` restore the backup, to see that it can be.
+pub(super) fn verification(backup: &Backup, request: &str, pod: PodSpec) -> Job {
+    once(backup, &verification_id(backup, request), BTreeMap::new(), pod)
+}
+
+/// What the Job is called that answers a request to verify a backup.
+pub(super) fn verification_id(backup: &Backup, request: &str) -> String {
+    let digest = Sha256::digest(request);
+    format!("{}-v{:02x}{:02x}", id(backup), digest[0], digest[1])
+}
+
+/// A Job that is tried once, within the deadline of the backup.
+fn once(backup: &Backup, name: &str, labels: BTreeMap<String, String>, mut pod: PodSpec) -> Job {
+    pod.restart_policy = Some("Never".into());
+    if let Some(container) = pod.containers.first_mut() {
         container.termination_message_policy = Some("FallbackToLogsOnError".into());
     }
-    let labels = BTreeMap::from([(TARGET.to_owned(), target_key(&backup.spec.target))]);
     Job {
         metadata: ObjectMeta {
-            name: Some(order.id.clone()),
+            name: Some(name.to_owned()),
             namespace: backup.namespace(),
             labels: Some(labels.clone()),
             owner_references: backup.controller_owner_ref(&()).map(|owner| vec![owner]),
@@ -73,12 +92,11 @@ pub(super) fn is_over(job: &Job) -> bool {
     condition(job, "Complete").is_some() || condition(job, "Failed").is_some()
 }
 
-/// What there is of the Job of the backup `id`, with its Pods.
-pub(super) fn seen(job: &Job, pods: &[Pod], id: &str) -> JobSeen {
+/// What there is of a Job, with its Pods, of which `read` reads the last words.
+pub(super) fn seen<R>(job: &Job, pods: &[Pod], read: impl FnOnce(&str) -> Result<R, RecordError>) -> JobSeen<R> {
     let words = pods.iter().find_map(last_words);
     if condition(job, "Complete").is_some() {
-        let record = BackupRecord::of_pod(&words.unwrap_or_default(), id);
-        return JobSeen::Done(record.map(Box::new).map_err(|error| error.to_string()));
+        return JobSeen::Done(read(&words.unwrap_or_default()).map_err(|error| error.to_string()));
     }
     let Some((reason, message)) = condition(job, "Failed") else { return JobSeen::Active };
     if reason == "DeadlineExceeded" {
@@ -111,11 +129,11 @@ mod tests {
 
     use super::*;
     use crate::backup::kind::BackupSpec;
-    use crate::backup::record::sample;
+    use crate::backup::record::{BackupRecord, sample};
 
     fn backup(name: &str) -> Backup {
         let target = BackupTarget { group: "g".into(), kind: "K".into(), name: "t".into() };
-        let spec = BackupSpec { target, method: None, deadline_seconds: 9, schedule: None, keep: None };
+        let spec = BackupSpec { target, method: None, deadline_seconds: 9, schedule: None, verify: false, keep: None };
         let mut backup = Backup::new(name, spec);
         backup.metadata.uid = Some("0123456789".into());
         backup
@@ -153,7 +171,7 @@ mod tests {
         let failed = |reason: &str| json!([{"type": "Failed", "status": "True", "reason": reason, "message": "m"}]);
         let record = sample("b", "2026-01-01T00:00:00Z");
         let check = |conditions, pods: Vec<Pod>, expected: &str| {
-            let word = match seen(&job(conditions), &pods, "b") {
+            let word = match seen(&job(conditions), &pods, |words| BackupRecord::of_pod(words, "b")) {
                 JobSeen::None => "none".to_owned(),
                 JobSeen::Active => "active".into(),
                 JobSeen::Done(Ok(record)) => format!("done {}", record.id),

@@ -10,6 +10,7 @@ use crate::prelude::*;
 #[resource(group = "windlass.dev", version = "v1alpha1", kind = "Backup", status = BackupStatus)]
 #[resource(column("Target", path = ".spec.target.name"), column("Phase", path = ".status.phase"))]
 #[resource(column("Completed", path = ".status.completedAt", type = "date"))]
+#[resource(column("Verified", path = ".status.verifiedAt", type = "date"))]
 #[resource(
     column("Bytes", path = ".status.sizeBytes", type = "integer"),
     column("Error", path = ".status.error", priority = 1)
@@ -29,6 +30,9 @@ pub struct BackupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 253)]
     pub schedule: Option<String>,
+    /// Whether it is restored, as soon as it is there, into something that is thrown away: to see that it can be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verify: bool,
     /// When it is taken, so many backups of the same schedule stay; older ones are removed from storage. All stay if it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min = 1, max = 1000)]
@@ -143,7 +147,13 @@ pub struct BackupStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "date-time")]
     pub verified_at: Option<String>,
-    /// Why there is none.
+    /// How long that took until what was restored answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_seconds: Option<f64>,
+    /// The request to verify it that was last answered: empty for the spec's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<String>,
+    /// Why there is none, or why it cannot be restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

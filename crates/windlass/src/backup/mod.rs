@@ -16,6 +16,7 @@ mod report;
 mod restore;
 mod schedule;
 mod selection;
+mod verification;
 
 pub use jiff::Timestamp;
 
@@ -25,6 +26,7 @@ pub use folder::{Folder, FolderError, Put};
 pub use kind::{Backup, BackupSpec, BackupStatus, BackupTarget, Location, Phase, VolumeClaim};
 pub use record::{
     BackupOrder, BackupRecord, FORMAT_VERSION, ORDER_VARIABLE, RecordError, RestoreOrder, TERMINATION_FILE,
+    VerificationRecord,
 };
 pub use restore::{Restore, RestoreControl, RestoreSource, RestoreSpec, RestoreStatus, RestoreStorage, restores};
 pub use schedule::{BackupSchedule, BackupScheduleSpec, BackupScheduleStatus, Retention, ScheduleControl, schedules};

@@ -79,6 +79,35 @@ pub struct BackupRecord {
     pub configuration: Value,
 }
 
+/// What is known of a backup that was restored to see that it can be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerificationRecord {
+    /// What the backup is called in storage.
+    pub id: String,
+    /// When that was.
+    pub verified_at: Timestamp,
+    /// How long it took until what was restored answered.
+    pub recovery_seconds: f64,
+}
+
+impl VerificationRecord {
+    /// Reads the last words of the Pod that verified the backup `id`.
+    ///
+    /// # Errors
+    /// When they are no record, or the record of another backup.
+    pub fn of_pod(text: &str, id: &str) -> Result<Self, RecordError> {
+        let record: Self = serde_json::from_str(text).map_err(|error| RecordError::Unreadable(error.to_string()))?;
+        let foreign = || RecordError::Foreign { expected: id.to_owned(), found: record.id.clone() };
+        if record.id == id { Ok(record) } else { Err(foreign()) }
+    }
+
+    /// The last words of the Pod that verified it.
+    pub fn last_words(&self) -> String {
+        serde_json::to_string(self).expect("a record is plain data")
+    }
+}
+
 /// What is to be restored, and as what.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RestoreOrder {

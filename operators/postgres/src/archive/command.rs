@@ -2,15 +2,18 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{Parser, Subcommand};
-use windlass::backup::{BackupOrder, Folder, ORDER_VARIABLE, TERMINATION_FILE};
+use windlass::backup::{BackupOrder, Folder, ORDER_VARIABLE, TERMINATION_FILE, VerificationRecord};
+use windlass::runtime::Clock;
 
 use super::base::{self, From};
 use super::layout::Layout;
 use super::segment;
+use crate::instance::restore_once;
 
 /// The word that turns the operator's program into this command.
 pub(crate) const COMMAND: &str = "archive";
@@ -48,6 +51,13 @@ enum Work {
     },
     /// Takes a base backup
     Backup(From),
+    /// Restores a backup into a folder that is thrown away, to see that it can be
+    Verify {
+        /// What it is called
+        id: String,
+        /// Where it is restored
+        scratch: PathBuf,
+    },
 }
 
 /// Runs the command; `arguments` begin with its name.
@@ -69,12 +79,34 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
             Err(error) => broken(&error),
         },
         Work::Backup(from) => backup(&folder, &layout, &from),
+        Work::Verify { id, scratch } => verify(&options.storage, &layout, &id, &scratch),
     }
 }
 
 fn broken(error: &dyn std::error::Error) -> ExitCode {
     tracing::error!(%error, "The archive cannot be used");
     ExitCode::from(BROKEN)
+}
+
+/// The archive is read as a restore would read it, as far as it goes.
+fn verify(storage: &Path, layout: &Layout, id: &str, scratch: &Path) -> ExitCode {
+    let begun = Instant::now();
+    let restored = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Into::into);
+    let restored = restored.and_then(|runtime| runtime.block_on(restore_once(storage, &layout.base(id), scratch)));
+    if let Err(error) = restored {
+        let _ = fs::write(TERMINATION_FILE, error.to_string());
+        tracing::error!(%error, "The backup cannot be restored");
+        return ExitCode::FAILURE;
+    }
+    let record = VerificationRecord {
+        id: id.to_owned(),
+        verified_at: Clock::system().now(),
+        recovery_seconds: begun.elapsed().as_millis() as f64 / 1000.0,
+    };
+    match fs::write(TERMINATION_FILE, record.last_words()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => broken(&error),
+    }
 }
 
 fn backup(folder: &Folder, layout: &Layout, from: &From) -> ExitCode {

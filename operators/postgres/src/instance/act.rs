@@ -13,7 +13,7 @@ use super::postgres::{Source, ToolError};
 use super::recover::{RecoverError, recover};
 use super::sql::{self, Passwords, SqlError};
 use super::{publish, quorum};
-use crate::archive::{self, Layout, STORAGE};
+use crate::archive::{self, Layout, RECOVERY, STORAGE};
 use crate::names;
 use crate::supervisor::{Supervisor, quoted};
 use crate::wire::Memory;
@@ -84,7 +84,7 @@ impl Member {
             }
         };
         tokio::select! {
-            done = recover(&self.postgres, &origin) => Ok(done?),
+            done = recover(&self.postgres, Path::new(RECOVERY), &origin) => Ok(done?),
             () = overtaken => Err(ActError::Overtaken),
         }
     }

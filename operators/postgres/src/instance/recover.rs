@@ -16,7 +16,7 @@ use super::config::SOCKETS;
 use super::postgres::{Postgres, ToolError, end_of, run};
 use super::sql;
 use super::volume::{ControlFile, Volume};
-use crate::archive::{self, BASE, LOG, Layout, MANIFEST, RECOVERY};
+use crate::archive::{self, BASE, LOG, Layout, MANIFEST};
 use crate::supervisor::{Supervisor, quoted};
 use crate::wire::{Origin, Restored};
 
@@ -55,10 +55,10 @@ pub(crate) enum RecoverError {
 }
 
 /// Makes the data of a new cluster from a backup.
-pub(crate) async fn recover(postgres: &Postgres, origin: &Origin) -> Result<(), RecoverError> {
+pub(crate) async fn recover(postgres: &Postgres, storage: &Path, origin: &Origin) -> Result<(), RecoverError> {
     let volume = &postgres.volume;
     volume.settle()?;
-    let folder = Folder::at(RECOVERY);
+    let folder = Folder::at(storage);
     let at = match &origin.time {
         Some(text) => Some(text.parse().map_err(|_| RecoverError::Time(text.clone()))?),
         None => None,
@@ -74,7 +74,8 @@ pub(crate) async fn recover(postgres: &Postgres, origin: &Origin) -> Result<(), 
     verify.arg("--quiet").arg(volume.draft());
     run("pg_verifybackup", verify, VERIFY_MAX).await?;
     let control = postgres.control_of(&volume.draft()).await?;
-    prepare(volume, &control, &layout, at)?;
+    let fetch = fetch_command(storage, &layout);
+    prepare(volume, &control, fetch, at)?;
     let recovered_to = replay(volume).await?;
     remember(volume, &record, recovered_to)?;
     Ok(volume.adopt_draft()?)
@@ -92,17 +93,22 @@ fn unpack(source: &Path, draft: &Path) -> Result<(), RecoverError> {
     Ok(())
 }
 
+/// What brings a file of the log back from an archive.
+fn fetch_command(storage: &Path, layout: &Layout) -> String {
+    let program = Supervisor::of_this_process().shell_command(archive::COMMAND);
+    let (storage, archive) = (quoted(&storage.to_string_lossy()), quoted(layout.top()));
+    format!("{program} --storage {storage} --archive {archive} fetch %f \"%p\"")
+}
+
 /// Writes what the server that replays the log is told. It archives nothing: what it reads belongs to another cluster.
 fn prepare(
     volume: &Volume,
     control: &ControlFile,
-    layout: &Layout,
+    fetch: String,
     at: Option<windlass::backup::Timestamp>,
 ) -> Result<(), RecoverError> {
     let draft = volume.draft();
     fs::create_dir_all(sockets())?;
-    let program = Supervisor::of_this_process().shell_command(archive::COMMAND);
-    let fetch = format!("{program} --storage {RECOVERY} --archive {} fetch %f \"%p\"", quoted(layout.top()));
     let mut settings = vec![
         ("listen_addresses", String::new()),
         ("unix_socket_directories", sockets().display().to_string()),

@@ -161,6 +161,7 @@ fn backup(object: &BackupSchedule, moment: Timestamp) -> Backup {
             method: spec.method.clone(),
             deadline_seconds: spec.deadline_seconds,
             schedule: Some(object.name_any()),
+            verify: spec.verify,
             keep: spec.retention.as_ref().map(|retention| retention.keep),
         },
     );

@@ -41,6 +41,9 @@ pub struct BackupScheduleSpec {
     /// A backup that has not begun, or has not ended, by then has failed.
     #[schema(min = 1, max = 604800, default = 3600)]
     pub deadline_seconds: u32,
+    /// Whether each is restored, as soon as it is there, into something that is thrown away: to see that it can be.
+    #[serde(default)]
+    pub verify: bool,
     /// What is kept; everything if it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
