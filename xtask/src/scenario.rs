@@ -9,9 +9,12 @@ use crate::tools;
 use crate::workspace::{root, run as run_command};
 
 /// The scenarios: the name, the test, and what it shows.
-const SCENARIOS: [(&str, &str, &str); 5] = [
+const SCENARIOS: [(&str, &str, &str); 8] = [
     ("P1", "install::p1_", "three servers from nothing, the operator killed twice: the data is made once"),
     ("P3", "failover::a_primary_", "a planned switchover, then the primary killed, under a writer"),
+    ("P7", "backup::p7_", "backups on demand and by schedule, cut off, late, and thinned out, under a writer"),
+    ("P8", "restore::p8_", "a mistaken DELETE undone by a restore to the second before, and one from storage alone"),
+    ("P9", "verify::p9_", "a backup restored to see that it can be, and again when a segment of the log is damaged"),
     ("P10", "failover::p10_", "the primary frozen, thawed and killed, under a writer"),
     ("P11", "failover::p11_", "the primary and a standby frozen: nobody is promoted who may lack a commit"),
     ("P13", "scale::p13_", "from three servers to five and to two, under a writer"),

@@ -15,6 +15,7 @@ mod pods;
 mod readiness;
 mod resource;
 pub mod sample;
+pub mod schedule;
 mod schema;
 mod status;
 mod versions;

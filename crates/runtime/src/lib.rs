@@ -3,6 +3,7 @@
 mod activity;
 mod admin;
 mod backoff;
+mod backup_figures;
 mod cache;
 mod controller;
 mod endpoint;
@@ -41,6 +42,7 @@ pub use hyper::body::Bytes;
 
 pub use activity::Activity;
 pub use backoff::Backoff;
+pub use backup_figures::{BackupFigures, Subject as BackupSubject};
 pub use cache::{Cache, Change};
 pub use controller::{ByObject, Controller};
 pub use events::Recorder;

@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::backup_figures::BackupFigures;
 use crate::process;
 use crate::webhook::WebhookFamilies;
 
@@ -50,6 +51,7 @@ struct Inner {
     request_seconds: Family<Labels, Histogram, Buckets>,
     spans_dropped: Counter,
     pub(crate) webhooks: WebhookFamilies,
+    backups: BackupFigures,
     leader_slow: Family<Labels, Counter>,
     leader: Family<Labels, Gauge>,
     watch_up: Family<Labels, Gauge>,
@@ -145,6 +147,7 @@ impl Metrics {
             request_seconds: Family::new_with_constructor(Buckets(&REQUEST_SECONDS)),
             spans_dropped: Counter::default(),
             webhooks: WebhookFamilies::default(),
+            backups: BackupFigures::default(),
             leader_slow: Family::default(),
             leader: Family::default(),
             watch_up: Family::default(),
@@ -234,6 +237,11 @@ impl Metrics {
     /// The figures of webhooks.
     pub(crate) fn webhooks(&self) -> &WebhookFamilies {
         &self.0.webhooks
+    }
+
+    /// The figures of backups.
+    pub fn backups(&self) -> &BackupFigures {
+        &self.0.backups
     }
 
     /// Counts a renewal of the lease that did not succeed at once.
@@ -327,6 +335,7 @@ impl Inner {
         );
         to.register("operator_spans_dropped", "Spans that did not reach the collector", self.spans_dropped.clone());
         self.webhooks.register(to);
+        self.backups.register(to);
         to.register(
             "leader_election_slowpath",
             "Renewals of the lease that did not succeed at once",

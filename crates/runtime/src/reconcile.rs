@@ -259,6 +259,11 @@ impl<K: Object> Context<K> {
         &self.handle.clock
     }
 
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.handle.metrics
+    }
+
     /// The operator's name, which is also its field manager.
     pub fn name(&self) -> &str {
         &self.handle.name

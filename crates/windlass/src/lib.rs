@@ -28,10 +28,10 @@
 //! ```
 
 /// The derives write this name.
-#[cfg(test)]
 extern crate self as windlass;
 
 mod app;
+pub mod backup;
 pub mod bundle;
 mod command;
 mod connect;
@@ -70,6 +70,8 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 /// The examples of the book.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../docs/backup.md")]
+    mod backup {}
     #[doc = include_str!("../../../docs/handlers.md")]
     mod handlers {}
     #[doc = include_str!("../../../docs/observability.md")]

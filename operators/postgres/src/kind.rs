@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use windlass::backup::Location;
 use windlass::k8s_openapi::api::core::v1::ResourceRequirements;
 use windlass::prelude::*;
 
@@ -34,12 +35,32 @@ pub struct PostgresClusterSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(max_properties = 200)]
     pub parameters: BTreeMap<String, String>,
+    /// Where the log and base backups go, so that the cluster can be restored as of any time; nowhere if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<Location>,
+    /// What the data of a new cluster is made from: a backup of another one. It counts only while there is no data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// What becomes of the volumes when a server, or the cluster, is removed.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
     /// A primary that gave no sign of life for this long is replaced; one that cannot reach the API stops itself before.
     #[schema(min = 3, max = 60, default = 6)]
     pub lease_seconds: u32,
+}
+
+/// A backup, and how far to go from there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema)]
+pub struct Recovery {
+    /// Where it is. Nothing is written there.
+    pub location: Location,
+    /// The backup, or a folder with backups: the last one that was complete in time is taken.
+    #[schema(min_length = 1, max_length = 1024)]
+    pub path: String,
+    /// The time as of which the data is to be; the last that is in the archive if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "date-time")]
+    pub time: Option<String>,
 }
 
 /// The volume of a server.
@@ -100,12 +121,43 @@ pub struct PostgresClusterStatus {
     /// The identity of the data, which all members share.
     #[serde(rename = "systemID", skip_serializing_if = "Option::is_none")]
     pub system_id: Option<String>,
+    /// What is known of the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveStatus>,
+    /// The backup that the data was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<RestoredStatus>,
     /// The members, one by one.
     #[schema(keys("name"), max_items = 64)]
     pub members: Vec<MemberStatus>,
     /// The last planned change of the primary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switchover: Option<SwitchoverStatus>,
+}
+
+/// What the data of a cluster was made from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RestoredStatus {
+    /// The backup, by its name in storage.
+    pub backup: String,
+    /// When the last commit was made that was restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovered_to: Option<String>,
+}
+
+/// What is known of a cluster's archive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ArchiveStatus {
+    /// Where it is, below the top of its location.
+    pub path: String,
+    /// The segment of the log that was archived last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_segment: Option<String>,
+    /// The segment that cannot be archived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_segment: Option<String>,
 }
 
 /// What is known of a member.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use windlass::k8s_openapi::api::core::v1::{HostPathVolumeSource, ImageVolumeSource, Volume, VolumeMount};
 
+#[cfg(test)]
 use crate::instance::COMMAND;
 
 /// The environment variable that names the operator's image.
@@ -35,13 +36,20 @@ impl Supervisor {
         Self { image, program, words: words(std::env::args_os().skip(1)) }
     }
 
-    /// What a container runs.
-    pub(crate) fn command(&self) -> Vec<String> {
+    /// What a container runs: the program as the command `word`.
+    pub(crate) fn command(&self, word: &str) -> Vec<String> {
         let program = match &self.image {
             Some(_) => format!("{PLACE}{}", self.program.display()),
             None => PLACE.to_owned(),
         };
-        std::iter::once(program).chain(self.words.iter().cloned()).chain([COMMAND.to_owned()]).collect()
+        std::iter::once(program).chain(self.words.iter().cloned()).chain([word.to_owned()]).collect()
+    }
+
+    /// The program as it runs now, as the command `word`, for a shell: inside of a container, it is where it was mounted.
+    pub(crate) fn shell_command(&self, word: &str) -> String {
+        let program = self.program.display().to_string();
+        let all = std::iter::once(program).chain(self.words.iter().cloned()).chain([word.to_owned()]);
+        all.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
     }
 
     /// What its Pod mounts.
@@ -66,6 +74,11 @@ impl Supervisor {
     }
 }
 
+/// A word that a shell takes as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// A program that carries several operators is told by its first words which one it is: `operator NAME`.
 fn words(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
     let words: Vec<String> = arguments.take(2).filter_map(|word| word.into_string().ok()).collect();
@@ -79,7 +92,7 @@ mod tests {
     fn check(image: Option<&str>, arguments: &[&str], command: &[&str]) {
         let words = words(arguments.iter().map(OsString::from));
         let supervisor = Supervisor { image: image.map(Into::into), program: "/usr/bin/op".into(), words };
-        assert_eq!(supervisor.command(), command);
+        assert_eq!(supervisor.command(COMMAND), command);
         assert_eq!(supervisor.volume().image.is_some(), image.is_some());
     }
 

@@ -20,6 +20,12 @@ pub(crate) struct Plan {
     /// The member that is to be the primary, if another one is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) successor: Option<String>,
+    /// The folder of the cluster's archives in its storage, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) archive: Option<String>,
+    /// The backup that the data is made from, if it is not made from nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<Origin>,
     /// The member that is to restart its server for settings that need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) restart: Option<String>,
@@ -76,12 +82,54 @@ pub(crate) struct Report {
     pub(crate) state: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) message: String,
+    /// Of a server that archives: where to, and how that goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) archive: Option<Archiving>,
+    /// The backup that this member made the data from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restored: Option<Restored>,
     /// Of a primary: how far those behind it are, in bytes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lags: BTreeMap<String, u64>,
     /// Of a primary: those that may have to be asked before another one can take over.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) voters: BTreeSet<String>,
+}
+
+/// What the data of a new cluster is made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Origin {
+    /// Where the backup is, or backups are, in the storage.
+    pub(crate) path: String,
+    /// The time as of which the data is to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time: Option<String>,
+}
+
+/// What the data of a member was made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Restored {
+    /// The backup, by its name in storage.
+    pub(crate) backup: String,
+    /// When the last commit was made that was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recovered_to: Option<String>,
+}
+
+/// How a server gets its log into the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Archiving {
+    /// The archive.
+    pub(crate) path: String,
+    /// The file that it brought there last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<String>,
+    /// The file that it cannot bring there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failing: Option<String>,
 }
 
 /// A rule of acknowledgement: a commit is on the primary and on at least `need` of `of`.

@@ -4,8 +4,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod failover;
 mod install;
+mod restore;
 mod scale;
 mod stage;
+mod storage;
+mod verify;
 mod writer;

@@ -59,6 +59,21 @@ impl Stage {
         self.machine.kubectl(&["apply", "--server-side", "-f", file.to_str().expect("a plain path")]);
     }
 
+    /// Applies any object.
+    pub(crate) fn put(&self, object: &Value) {
+        let file = self.machine.dir.path().join("object.json");
+        fs::write(&file, object.to_string()).expect("a file in a folder of our own");
+        self.machine.kubectl(&["apply", "--server-side", "-f", file.to_str().expect("a plain path")]);
+    }
+
+    /// Waits until the status of an object of ours is as `is_so` wants it, and gives it.
+    pub(crate) fn until_of(&self, kind: &str, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        eventually(&format!("{kind} {name}"), || {
+            let status = self.machine.object(kind, name).unwrap_or_default()["status"].clone();
+            if is_so(&status) { Ok(status) } else { Err(format!("{status}\n{}", self.summary())) }
+        })
+    }
+
     /// The resource.
     pub(crate) fn resource(&self) -> Value {
         self.machine.object("postgresclusters", NAME).unwrap_or_default()

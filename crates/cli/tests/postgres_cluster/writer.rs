@@ -61,6 +61,11 @@ impl Writer {
         self.log.lock().expect("the writer does not panic").len()
     }
 
+    /// The ids of all writes that are acknowledged by now.
+    pub(crate) fn acknowledged(&self) -> Vec<i64> {
+        self.log.lock().expect("the writer does not panic").iter().map(|it| it.id).collect()
+    }
+
     /// The longest time without an acknowledgement since `from`.
     pub(crate) fn gap_since(&self, from: Instant) -> Duration {
         let log = self.log.lock().expect("the writer does not panic");

@@ -4,55 +4,15 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
+use windlass_core::schedule::{Due, Schedule};
 
-use super::schedule::Schedule;
 use crate::owners;
-
-/// More missed moments than this are told: something is wrong with the clock or with the controller.
-const MISSED_MAX: usize = 100;
-
-/// How far back the last moment is looked for, step by step: a schedule has few moments in a span that follows an empty
-/// one, however many it has in all.
-const SPANS: [SignedDuration; 6] = [
-    SignedDuration::from_hours(1),
-    SignedDuration::from_hours(24),
-    SignedDuration::from_hours(24 * 31),
-    SignedDuration::from_hours(24 * 366),
-    SignedDuration::from_hours(24 * 366 * 4),
-    SignedDuration::from_hours(24 * 366 * 9),
-];
-
-/// What the schedule says now.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Due {
-    /// The moment that has come and was not served.
-    pub(crate) now: Option<Timestamp>,
-    /// The next one.
-    pub(crate) next: Option<Timestamp>,
-    /// Whether very many were missed.
-    pub(crate) many_missed: bool,
-}
 
 /// The last unserved moment that is not too late, and the next one.
 pub(crate) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp) -> Due {
     let last = cron.status.as_ref().and_then(|status| status.last_schedule_time.as_ref());
-    let mut since = last.or(cron.metadata.creation_timestamp.as_ref()).map_or(now, |time| time.0);
-    let deadline = cron.spec.starting_deadline_seconds;
-    if let Some(earliest) = deadline.and_then(|seconds| now.checked_sub(SignedDuration::from_secs(seconds)).ok()) {
-        since = since.max(earliest);
-    }
-    let missed = between(schedule, since, now).take(MISSED_MAX + 1).count();
-    let last = SPANS.iter().find_map(|span| {
-        let from = now.checked_sub(*span).map_or(since, |from| from.max(since));
-        between(schedule, from, now).last()
-    });
-    Due { now: last, next: schedule.next(now), many_missed: missed > MISSED_MAX }
-}
-
-/// The moments after `since` up to `now`.
-fn between(schedule: &Schedule, since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
-    let next = move |moment: &Timestamp| schedule.next(*moment).filter(|moment| *moment <= now);
-    std::iter::successors(next(&since), next)
+    let served = last.or(cron.metadata.creation_timestamp.as_ref()).map_or(now, |time| time.0);
+    schedule.due(served, cron.spec.starting_deadline_seconds.map(SignedDuration::from_secs), now)
 }
 
 /// The Job for a moment. Its name follows from the moment, so that it cannot be made twice.

@@ -1,7 +1,6 @@
 //! CronJobs make Jobs at their times.
 
 mod decide;
-mod schedule;
 
 use std::sync::Arc;
 
@@ -10,11 +9,11 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt};
+use windlass_core::schedule::Schedule;
 use windlass_runtime::{Action, Context, Controller, Error, Event, Informer, Manager, Reconcile};
 
 use crate::actor::{Actor, exists_already, message, namespace_leaves};
 use crate::{owners, recheck};
-use schedule::Schedule;
 
 /// Adds the controller to the manager.
 pub(crate) fn add(manager: &mut Manager) {

@@ -1,6 +1,7 @@
 //! What a member does about a decision.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use windlass::runtime::tenure::{Holder, TenureError};
 
@@ -9,9 +10,12 @@ use super::decide::Action;
 use super::member::Member;
 use super::observed::{Data, Observed};
 use super::postgres::{Source, ToolError};
+use super::recover::{RecoverError, recover};
 use super::sql::{self, Passwords, SqlError};
 use super::{publish, quorum};
+use crate::archive::{self, Layout, RECOVERY, STORAGE};
 use crate::names;
+use crate::supervisor::{Supervisor, quoted};
 use crate::wire::Memory;
 
 /// How an action ended that did not fail.
@@ -33,6 +37,8 @@ pub(super) enum ActError {
     Lease(#[from] TenureError),
     #[error("the settings cannot be written: {0}")]
     Settings(#[from] std::io::Error),
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
     #[error("the primary changed meanwhile")]
     Overtaken,
 }
@@ -42,6 +48,7 @@ impl Member {
     pub(super) async fn act(&mut self, action: Action, seen: &Observed) -> Result<Outcome, ActError> {
         match action {
             Action::Initialize => self.postgres.initialize().await?,
+            Action::Restore => self.restore().await?,
             Action::Clone { from } => self.copy(&from).await?,
             Action::Rewind { from } => self.lead_back(&from).await?,
             Action::StartPrimary => self.start_primary(seen).await?,
@@ -66,6 +73,20 @@ impl Member {
             Action::Exit | Action::Wait(_) => {}
         }
         Ok(Outcome::Done)
+    }
+
+    async fn restore(&mut self) -> Result<(), ActError> {
+        let Some(origin) = self.plan.origin.clone() else { return Err(ActError::Overtaken) };
+        let mut keeper = self.keeper.clone();
+        let overtaken = async {
+            while keeper.view().holder == Holder::Me {
+                keeper.changed().await;
+            }
+        };
+        tokio::select! {
+            done = recover(&self.postgres, Path::new(RECOVERY), &origin) => Ok(done?),
+            () = overtaken => Err(ActError::Overtaken),
+        }
     }
 
     async fn start_primary(&mut self, seen: &Observed) -> Result<(), ActError> {
@@ -203,14 +224,22 @@ impl Member {
         // A primary has what is asked for; a standby at least what its primary had.
         let floor = if self.memo.is_standby { self.memo.control.floor() } else { Default::default() };
         let me = &self.identity.member;
+        let archive = self.archive().map(|layout| archive_command(&layout));
         let settings = Settings {
             me,
             plan: &self.plan,
             rule: self.memo.rule.as_ref(),
+            archive: archive.as_deref(),
             upstream: upstream.as_deref(),
             floor: &floor,
         };
         Ok(config::write(&self.postgres.data(), &settings)?)
+    }
+
+    /// The archive of this member's data, where its storage is mounted: a Pod from before it was asked for has none.
+    pub(super) fn archive(&self) -> Option<Layout> {
+        let prefix = self.plan.archive.as_ref().filter(|_| Path::new(STORAGE).is_dir())?;
+        Some(Layout::of(prefix, self.memo.control.system_id()?))
     }
 
     /// The passwords as they are on the volumes of Secrets now.
@@ -225,6 +254,12 @@ impl Member {
     fn host(&self, member: &str) -> String {
         names::host(&self.identity.cluster, member, &self.identity.namespace)
     }
+}
+
+/// What brings a file of the log into the archive.
+fn archive_command(layout: &Layout) -> String {
+    let program = Supervisor::of_this_process().shell_command(archive::COMMAND);
+    format!("{program} --storage {STORAGE} --archive {} push \"%p\"", quoted(layout.top()))
 }
 
 /// Work that ends early when `leader` does not lead any more.

@@ -14,6 +14,9 @@ pub(crate) const SOCKETS: &str = "/run/postgresql";
 /// Where the password to the primary is: in the settings it would be in the log whenever they change.
 const PASSWORD_FILE: &str = "/run/postgresql/replication.pgpass";
 
+/// What is written is in the archive after this time, unless people say otherwise.
+const ARCHIVE_TIMEOUT: &str = "60s";
+
 /// What the settings of a server follow from.
 pub(crate) struct Settings<'a> {
     /// This member.
@@ -22,6 +25,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) plan: &'a Plan,
     /// The rule of acknowledgement, should this server be the primary.
     pub(crate) rule: Option<&'a Quorum>,
+    /// What brings a file of the log into the archive, if there is one.
+    pub(crate) archive: Option<&'a str>,
     /// Where the primary is.
     pub(crate) upstream: Option<&'a str>,
     /// What the primary had of the settings that a standby needs as much of, by the control file.
@@ -57,6 +62,9 @@ pub(crate) fn write(data: &Path, settings: &Settings<'_>) -> io::Result<bool> {
 /// The settings as a file.
 fn render(settings: &Settings<'_>) -> String {
     let mut all = effective(&settings.plan.parameters);
+    if settings.archive.is_some() {
+        all.entry("archive_timeout".into()).or_insert_with(|| ARCHIVE_TIMEOUT.into());
+    }
     for name in AT_LEAST_AS_PRIMARY {
         let asked = all.get(name).and_then(|value| value.parse::<u64>().ok());
         if let Some(floor) = settings.floor.get(name).filter(|floor| asked.is_none_or(|asked| asked < **floor)) {
@@ -68,6 +76,9 @@ fn render(settings: &Settings<'_>) -> String {
         ("port", POSTGRES_PORT.to_string()),
         ("unix_socket_directories", SOCKETS.to_owned()),
         ("cluster_name", settings.me.to_owned()),
+        // Standbys archive, too: what a primary that is lost had not brought there is not lost with it.
+        ("archive_mode", if settings.archive.is_some() { "always" } else { "off" }.into()),
+        ("archive_command", settings.archive.unwrap_or_default().to_owned()),
         ("hot_standby", "on".into()),
         ("wal_log_hints", "on".into()),
         ("logging_collector", "off".into()),
@@ -108,7 +119,14 @@ mod tests {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let plan = Plan { parameters, ..Plan::default() };
         let floor = floor.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        render(&Settings { me: "db-1", plan: &plan, rule: None, upstream: Some("db-2-0"), floor: &floor })
+        render(&Settings {
+            me: "db-1",
+            plan: &plan,
+            rule: None,
+            archive: None,
+            upstream: Some("db-2-0"),
+            floor: &floor,
+        })
     }
 
     #[test]

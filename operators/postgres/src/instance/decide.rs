@@ -11,11 +11,16 @@ const FAILED_STARTS_MAX: u32 = 3;
 /// A former primary that cannot be led back so often is cloned anew.
 const FAILED_REWINDS_MAX: u32 = 2;
 
+/// A backup that cannot be restored so often needs somebody to look at it.
+const FAILED_RESTORES_MAX: u32 = 3;
+
 /// What a member does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Makes the data of a new cluster.
     Initialize,
+    /// Makes the data of a new cluster from a backup.
+    Restore,
     /// Copies the data of the primary.
     Clone { from: String },
     /// Starts the server to take writes.
@@ -89,7 +94,7 @@ fn lead(seen: &Observed) -> Action {
         Ok(Some(control)) => control,
         Ok(None) => {
             return match candidate::may_initialize(seen) {
-                Ok(()) => Action::Initialize,
+                Ok(()) => begin(seen),
                 Err(why) => Action::Release { why: why.message },
             };
         }
@@ -111,6 +116,20 @@ fn lead(seen: &Observed) -> Action {
         Server::Silent => Action::Fence,
         Server::Standby(_) => Action::Promote,
         Server::Primary(vitals) => serve(seen, vitals),
+    }
+}
+
+/// There is no data anywhere: this member makes it.
+fn begin(seen: &Observed) -> Action {
+    let is_resting = seen.course.phase == Phase::Resting;
+    match &seen.plan.origin {
+        None if is_resting => wait("Resting", "something failed, and is tried again in a moment"),
+        None => Action::Initialize,
+        Some(_) if seen.course.failures >= FAILED_RESTORES_MAX => {
+            wait("RestoreFailed", "put spec.recovery right, or delete the cluster: it has no data")
+        }
+        Some(_) if is_resting => wait("Restoring", "it failed, and is tried again in a moment"),
+        Some(_) => Action::Restore,
     }
 }
 

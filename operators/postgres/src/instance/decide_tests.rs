@@ -6,7 +6,7 @@ use windlass::runtime::tenure::Holder;
 
 use super::decide::{Action, decide};
 use super::observed::{Control, Course, Data, Observed, Phase, Server, Vitals};
-use crate::wire::{Memory, Plan, Position, Quorum, Report, Role};
+use crate::wire::{Memory, Origin, Plan, Position, Quorum, Report, Role};
 
 /// Member `b` of `a`, `b` and `c`, of an asynchronous cluster with system 7 that `a` led last; nobody answers.
 fn base() -> Observed {
@@ -348,4 +348,26 @@ fn a_member_ends_in_order() {
     check(ends(Holder::Lapsed, Server::Stopped), "release");
     check(ends(other(), Server::Stopped), "exit");
     check(ends(Holder::Nobody, Server::Stopped), "exit");
+}
+
+#[test]
+fn the_first_member_makes_the_data_from_a_backup_if_there_is_one() {
+    let first = |origin: Option<&str>, failures: u32, phase: Phase| {
+        let origin = origin.map(|path| Origin { path: path.into(), time: None });
+        let plan = Plan { members: vec!["b".into()], lease_seconds: 6, origin, ..Plan::default() };
+        let course = Course { failures, phase, ..Course::default() };
+        let holder = Holder::Me;
+        decide(&Observed { plan, holder, memory: Memory::default(), data: Data::Empty, course, ..base() })
+    };
+    let word = |action: &Action| match action {
+        Action::Wait(obstacle) => obstacle.word,
+        _ => "acts",
+    };
+    assert_eq!(first(None, 0, Phase::Steady), Action::Initialize);
+    assert_eq!(first(Some("shop/db"), 0, Phase::Steady), Action::Restore);
+    assert_eq!(first(Some("shop/db"), 2, Phase::Steady), Action::Restore, "it is tried again");
+    assert_eq!(word(&first(Some("shop/db"), 2, Phase::Resting)), "Restoring");
+    assert_eq!(word(&first(Some("shop/db"), 3, Phase::Steady)), "RestoreFailed", "and then somebody has to look");
+    let served = Observed { plan: Plan { origin: Some(Origin::default()), ..base().plan }, ..base() };
+    assert_ne!(decide(&served), Action::Restore, "data that is there is never restored over");
 }

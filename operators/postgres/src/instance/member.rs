@@ -77,6 +77,8 @@ pub(super) struct Memo {
     /// How far they are behind, and how far they have the log.
     pub(super) lags: BTreeMap<String, u64>,
     pub(super) flushed: BTreeMap<String, u64>,
+    /// The file of the log that was archived last, and the one that cannot be.
+    pub(super) archiver: Option<(Option<String>, Option<String>)>,
     /// Whether the control file knows the timeline.
     pub(super) rewindable: bool,
     /// What was done for the server since it was started.
@@ -124,6 +126,9 @@ impl Member {
     async fn live(&mut self, mut plans: watch::Receiver<Option<Plan>>, stopping: &Notify) {
         loop {
             if let Some(plan) = plans.borrow_and_update().clone() {
+                if plan.origin != self.plan.origin {
+                    self.memo.failures = 0; // What is to be restored was put right.
+                }
                 self.plan = plan;
             }
             let seen = self.observe().await;

@@ -19,12 +19,16 @@ mod peers;
 mod postgres;
 mod publish;
 mod quorum;
+mod recover;
 mod sql;
 mod status;
 mod volume;
 
+pub(crate) use config::SOCKETS;
+pub(crate) use postgres::{ToolError, run as run_tool};
+
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,11 +36,20 @@ use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use windlass::kube::{Client, Config};
 
+use crate::wire::Origin;
+
 /// The word that turns the operator's program into the supervisor.
 pub(crate) const COMMAND: &str = "instance";
 
 /// An API that does not take a connection by then is away.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// Restores a backup, with all of the log that follows it, into a folder of nobody's, to see that it can be.
+pub(crate) async fn restore_once(storage: &Path, path: &str, scratch: &Path) -> Result<(), AnyError> {
+    let postgres = postgres::Postgres::new(volume::Volume::at(scratch));
+    let origin = Origin { path: path.to_owned(), time: None };
+    Ok(recover::recover(&postgres, storage, &origin).await?)
+}
 
 /// Which member this is.
 #[derive(Clone, Debug, Parser)]

@@ -9,7 +9,7 @@ use super::member::Member;
 use super::observed::{Course, Data, Observed, Phase, Server, Vitals};
 use super::sql::{self, Answer};
 use super::status::Board;
-use crate::wire::{Position, Report, Role};
+use crate::wire::{Archiving, Position, Report, Restored, Role};
 
 /// A server that took connections and does not answer for this long is silent.
 const SILENT_AFTER: Duration = Duration::from_secs(4);
@@ -119,6 +119,7 @@ impl Member {
         for member in answer.lags.keys() {
             self.memo.standbys.insert(member.clone(), now);
         }
+        self.memo.archiver = answer.archiver;
         self.memo.lags = answer.lags;
         self.memo.flushed = answer.flushed;
         let vitals = Vitals {
@@ -130,6 +131,16 @@ impl Member {
             pending_restart: answer.pending_restart,
         };
         if answer.in_recovery { Server::Standby(vitals) } else { Server::Primary(vitals) }
+    }
+
+    /// The backup that the data was made from. What is here was, if the file is: others are cloned.
+    fn restored(&self) -> Option<Restored> {
+        serde_json::from_str(&std::fs::read_to_string(self.postgres.volume.restored()).ok()?).ok()
+    }
+
+    fn archiving(&self) -> Option<Archiving> {
+        let (last, failing) = self.memo.archiver.clone()?;
+        Some(Archiving { path: self.archive()?.top().to_owned(), last, failing })
     }
 
     /// What is told of it.
@@ -146,7 +157,7 @@ impl Member {
             Role::None => false,
         };
         let (state, mut message) = words(action);
-        if seen.course.phase == Phase::Resting && !self.memo.failure.is_empty() {
+        if (seen.course.phase == Phase::Resting || state == "RestoreFailed") && !self.memo.failure.is_empty() {
             message = format!("{message}: {}", self.memo.failure);
         }
         let is_primary = role == Role::Primary;
@@ -166,6 +177,8 @@ impl Member {
             version: vitals.map(|vitals| vitals.version.clone()),
             pending_restart: vitals.is_some_and(|vitals| vitals.pending_restart),
             state: state.to_owned(),
+            archive: vitals.and_then(|_| self.archiving()),
+            restored: self.postgres.volume.has_data().then(|| self.restored()).flatten(),
             message,
             lags: if is_primary { self.memo.lags.clone() } else { Default::default() },
             voters: if is_primary { voters } else { Default::default() },
@@ -179,6 +192,7 @@ fn words(action: &Action) -> (&'static str, String) {
     let plain = |word| (word, String::new());
     match action {
         Action::Initialize => plain("Initializing"),
+        Action::Restore => ("Restoring", "makes the data from a backup".into()),
         Action::Clone { from } => ("Cloning", format!("copies the data of {from}")),
         Action::StartPrimary | Action::StartStandby => plain("Starting"),
         Action::Bid | Action::Promote => plain("Promoting"),

@@ -1,6 +1,6 @@
 //! The programs of PostgreSQL: started, watched and ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -72,8 +72,13 @@ impl Postgres {
 
     /// What the control file says.
     pub(crate) async fn control(&self) -> Result<ControlFile, ToolError> {
+        self.control_of(&self.volume.data()).await
+    }
+
+    /// What the control file of another data directory says.
+    pub(crate) async fn control_of(&self, data: &Path) -> Result<ControlFile, ToolError> {
         let mut command = Command::new("pg_controldata");
-        command.arg("-D").arg(self.volume.data()).env("LC_ALL", "C");
+        command.arg("-D").arg(data).env("LC_ALL", "C");
         run("pg_controldata", command, TOOL_MAX).await.map(|said| ControlFile::parse(&said))
     }
 
@@ -164,14 +169,19 @@ impl Postgres {
 }
 
 /// Runs a program to its end and gives what it printed.
-async fn run(tool: &'static str, mut command: Command, max: Duration) -> Result<String, ToolError> {
+pub(crate) async fn run(tool: &'static str, mut command: Command, max: Duration) -> Result<String, ToolError> {
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(max, command.output()).await.map_err(|_| ToolError::Late { tool, max })?;
     let output = output.map_err(|source| ToolError::Run { tool, source })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let said = end_of(String::from_utf8_lossy(&output.stderr).trim());
+    Err(ToolError::Failed { tool, status: output.status, said })
+}
+
+/// The end of what a program said: why it failed is there.
+pub(super) fn end_of(said: &str) -> String {
     let from = said.char_indices().rev().nth(SAID_MAX).map_or(0, |(index, _)| index);
-    Err(ToolError::Failed { tool, status: output.status, said: said[from..].to_owned() })
+    said[from..].to_owned()
 }

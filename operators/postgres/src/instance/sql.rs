@@ -1,6 +1,7 @@
 //! What a server is asked and told in SQL, over its socket.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio_postgres::{Client, Config, NoTls};
@@ -46,6 +47,8 @@ pub(crate) struct Answer {
     pub(crate) streaming: bool,
     pub(crate) version: String,
     pub(crate) pending_restart: bool,
+    /// Of a server that archives: the file that went last, and the one that does not go.
+    pub(crate) archiver: Option<(Option<String>, Option<String>)>,
     /// Of a primary: how far those that receive are behind, and how far they have the log.
     pub(crate) lags: BTreeMap<String, u64>,
     pub(crate) flushed: BTreeMap<String, u64>,
@@ -64,6 +67,10 @@ const STANDBYS: &str = "select application_name, greatest(pg_current_wal_flush_l
     (flush_lsn - '0/0')::bigint from pg_stat_replication \
     where state = 'streaming' and replay_lsn is not null and flush_lsn is not null";
 
+const ARCHIVER: &str = "select last_archived_wal, \
+    case when last_failed_time > coalesce(last_archived_time, '-infinity') then last_failed_wal end \
+    from pg_stat_archiver where current_setting('archive_mode') <> 'off'";
+
 /// Asks a server how it is. The connection is a new one each time: it also tells whether the server takes them.
 pub(crate) async fn ask() -> Result<Answer, SqlError> {
     within(ANSWER_MAX, async {
@@ -80,6 +87,7 @@ pub(crate) async fn ask() -> Result<Answer, SqlError> {
             pending_restart: row.get(7),
             ..Answer::default()
         };
+        answer.archiver = client.query_opt(ARCHIVER, &[]).await?.map(|row| (row.get(0), row.get(1)));
         if !answer.in_recovery {
             let rows = client.query(STANDBYS, &[]).await?;
             let column =
@@ -87,6 +95,19 @@ pub(crate) async fn ask() -> Result<Answer, SqlError> {
             (answer.lags, answer.flushed) = (column(1), column(2));
         }
         Ok(answer)
+    })
+    .await
+}
+
+/// Whether a server whose socket is elsewhere is in recovery still, and the time of the last commit that it replayed.
+pub(crate) async fn recovery(sockets: &Path) -> Result<(bool, Option<String>), SqlError> {
+    within(ANSWER_MAX, async {
+        let client = connect_at(sockets, "postgres").await?;
+        let statement = "select pg_is_in_recovery(), \
+            to_char(pg_last_xact_replay_timestamp() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), \
+            (select count(*) from pg_database)";
+        let row = client.query_one(statement, &[]).await?;
+        Ok((row.get(0), row.get(1)))
     })
     .await
 }
@@ -183,8 +204,12 @@ async fn within<T>(max: Duration, work: impl Future<Output = Result<T, SqlError>
 }
 
 async fn connect(database: &str) -> Result<Client, SqlError> {
+    connect_at(Path::new(SOCKETS), database).await
+}
+
+async fn connect_at(sockets: &Path, database: &str) -> Result<Client, SqlError> {
     let mut config = Config::new();
-    config.host_path(SOCKETS).port(crate::names::POSTGRES_PORT).user(SUPERUSER).dbname(database);
+    config.host_path(sockets).port(crate::names::POSTGRES_PORT).user(SUPERUSER).dbname(database);
     // What the supervisor writes waits for no standby: there may be none yet.
     config.application_name("supervisor").options("-c synchronous_commit=local");
     let (client, connection) = config.connect(NoTls).await?;

@@ -37,6 +37,16 @@ impl Volume {
         self.top.join("pgdata.last")
     }
 
+    /// What the server said that brought restored data to its time.
+    pub(crate) fn recovery_log(&self) -> PathBuf {
+        self.top.join("recovery.log")
+    }
+
+    /// Where it is remembered that the data was restored.
+    pub(crate) fn restored(&self) -> PathBuf {
+        self.top.join("restored.json")
+    }
+
     /// Finishes what a crash cut off: what was whole takes its place, what was not goes.
     pub(crate) fn settle(&self) -> io::Result<()> {
         remove(&self.draft())?;
@@ -128,6 +138,11 @@ impl ControlFile {
         let pair =
             |line: &str| line.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
         Self(text.lines().filter_map(pair).collect())
+    }
+
+    /// The identity of the data.
+    pub(crate) fn system_id(&self) -> Option<&String> {
+        self.0.get("Database system identifier")
     }
 
     /// What counts for a decision; nothing, if it is not the output of `pg_controldata`.

@@ -5,7 +5,7 @@ mod network;
 mod rolling;
 mod survey;
 mod tell;
-mod workload;
+pub(crate) mod workload;
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use windlass::prelude::*;
 use self::rolling::Turn;
 use self::survey::Survey;
 use crate::kind::{PostgresCluster, PostgresClusterStatus};
-use crate::names;
 use crate::supervisor::Supervisor;
-use crate::wire::Plan;
+use crate::wire::{Origin, Plan};
+use crate::{archive, names};
 
 /// The length of passwords.
 const PASSWORD_CHARS: usize = 32;
@@ -95,8 +95,16 @@ fn plan(cluster: &PostgresCluster, survey: &Survey, turn: &Turn) -> Plan {
         parameters: spec.parameters.clone(),
         lease_seconds: spec.lease_seconds,
         successor: turn.successor.clone(),
+        archive: spec.archive.as_ref().map(|_| archives(cluster)),
+        origin: spec.recovery.as_ref().map(|it| Origin { path: it.path.clone(), time: it.time.clone() }),
         restart: turn.restart.clone(),
     }
+}
+
+/// The folder of the archives of this resource, and of no other of the same name.
+fn archives(cluster: &PostgresCluster) -> String {
+    let (namespace, uid) = (cluster.namespace().unwrap_or_default(), cluster.uid().unwrap_or_default());
+    archive::prefix(&namespace, &cluster.name_any(), &uid)
 }
 
 fn config_map(cluster: &PostgresCluster, plan: &Plan) -> ConfigMap {

@@ -5,14 +5,16 @@ use windlass::prelude::*;
 
 use super::rolling::Turn;
 use super::survey::{Seen, Survey};
-use crate::kind::{MemberStatus, PostgresCluster, PostgresClusterStatus};
+use crate::kind::{ArchiveStatus, MemberStatus, PostgresCluster, PostgresClusterStatus, RestoredStatus};
 use crate::names;
-use crate::wire::{Report, Role};
+use crate::wire::{Archiving, Report, Role};
 
 /// Whether writes are taken.
 const AVAILABLE: &str = "Available";
+/// Whether the log gets into the archive.
+const ARCHIVING: &str = "Archiving";
 /// What a member waits for that only people can give: the words, and what is to be done.
-const NEEDS_A_PERSON: [&str; 2] = ["NoSafeCandidate", "ForeignData"];
+const NEEDS_A_PERSON: [&str; 3] = ["NoSafeCandidate", "ForeignData", "RestoreFailed"];
 
 /// What is wanted, with how far it is.
 pub(super) fn outcome(
@@ -36,11 +38,32 @@ pub(super) fn outcome(
         .condition(available)
         .condition(Statement::new(condition::DEGRADED, is_short, reason, degraded))
         .progress(missing.join("; "));
+    if cluster.spec.archive.is_some() {
+        desired = desired.condition(archiving(survey));
+    }
     if let Some((word, message)) = blocked {
         desired = desired.condition(Statement::new(condition::STALLED, true, word, message));
         return desired.waiting(word);
     }
     desired.ready_when(missing.is_empty())
+}
+
+/// Whether the primary, and those that may follow it, get their log into the archive.
+fn archiving(survey: &Survey) -> Statement {
+    let of = |(name, seen): (&String, &Seen)| Some((name.clone(), seen.report.as_ref()?.archive.clone()?));
+    let all: Vec<_> = survey.members.iter().filter_map(of).collect();
+    if let Some((member, file)) = all.iter().find_map(|(member, it)| Some((member, it.failing.as_ref()?))) {
+        let pod = names::pod(member);
+        let message = format!(
+            "{member} cannot archive {file}, and keeps its log until it can: `kubectl logs {pod}` says why; is the storage full?"
+        );
+        return Statement::new(ARCHIVING, false, "ArchiveFails", message);
+    }
+    let primary = survey.primary().and_then(|(_, seen)| seen.report.as_ref()?.archive.clone());
+    match primary.and_then(|archive| archive.last) {
+        Some(last) => Statement::new(ARCHIVING, true, "Archiving", format!("{last} is in the archive")),
+        None => Statement::new(ARCHIVING, Truth::Unknown, "NothingYet", "nothing was archived yet"),
+    }
 }
 
 /// What keeps the cluster from being as declared.
@@ -97,8 +120,23 @@ fn status(cluster: &PostgresCluster, survey: &Survey, turn: &Turn) -> PostgresCl
         current_version: report.and_then(|report| report.version.clone()).or(before.current_version),
         timeline: report.and_then(|report| report.position).map(|position| position.timeline).or(before.timeline),
         system_id: report.and_then(|report| report.system_id.clone()).or(before.system_id),
+        archive: report.and_then(|report| report.archive.as_ref()).map(archive).or(before.archive),
+        restored: survey.members.values().find_map(restored).or(before.restored),
         members: survey.members.iter().map(|(name, seen)| member(name, seen, report)).collect(),
         switchover: turn.switchover.clone(),
+    }
+}
+
+fn restored(seen: &Seen) -> Option<RestoredStatus> {
+    let restored = seen.report.as_ref()?.restored.clone()?;
+    Some(RestoredStatus { backup: restored.backup, recovered_to: restored.recovered_to })
+}
+
+fn archive(archiving: &Archiving) -> ArchiveStatus {
+    ArchiveStatus {
+        path: archiving.path.clone(),
+        last_segment: archiving.last.clone(),
+        failed_segment: archiving.failing.clone(),
     }
 }
 

@@ -9,15 +9,17 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use windlass::k8s_openapi::api::apps::v1::StatefulSetPersistentVolumeClaimRetentionPolicy;
 use windlass::k8s_openapi::api::core::v1::{
-    Affinity, EmptyDirVolumeSource, HTTPGetAction, PersistentVolumeClaimSpec, PodAffinityTerm, PodAntiAffinity,
-    PodSecurityContext, SeccompProfile, SecretVolumeSource, Volume, VolumeMount, VolumeResourceRequirements,
-    WeightedPodAffinityTerm,
+    Affinity, EmptyDirVolumeSource, HTTPGetAction, PersistentVolumeClaimSpec, PersistentVolumeClaimVolumeSource,
+    PodAffinityTerm, PodAntiAffinity, PodSecurityContext, SeccompProfile, SecretVolumeSource, Volume, VolumeMount,
+    VolumeResourceRequirements, WeightedPodAffinityTerm,
 };
 use windlass::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass::prelude::*;
 
 use super::{CREDENTIALS, access, metadata};
 use crate::admission::DEFAULT_IMAGE;
+use crate::archive::{RECOVERY, STORAGE};
+use crate::instance::COMMAND;
 use crate::kind::{DeletionPolicy, PostgresCluster};
 use crate::names::{self, MEMBER, POSTGRES_PORT, REVISION, STATUS_PORT};
 use crate::supervisor::Supervisor;
@@ -68,14 +70,21 @@ pub(super) fn member(cluster: &PostgresCluster, member: &str, supervisor: &Super
 pub(super) fn revision(cluster: &PostgresCluster) -> String {
     let spec = &cluster.spec;
     let restarted = cluster.annotations().get(windlass::names::RESTARTED_AT);
-    let made_from = json!([image(cluster), spec.resources, restarted, TEMPLATE_VERSION]);
+    let mut made_from = json!([image(cluster), spec.resources, restarted, TEMPLATE_VERSION]);
+    // A cluster without one is made from what it was made from before there were archives.
+    for storage in [&spec.archive, &spec.recovery.as_ref().map(|it| it.location.clone())] {
+        if let (Some(storage), Some(made_from)) = (storage, made_from.as_array_mut()) {
+            made_from.push(json!(storage));
+        }
+    }
     hex::encode(&Sha256::digest(made_from.to_string())[..5])
 }
 
 /// Counts the changes of the template that servers have to be restarted for.
 const TEMPLATE_VERSION: u32 = 1;
 
-fn image(cluster: &PostgresCluster) -> String {
+/// The image of the servers, and of what works on their data.
+pub(crate) fn image(cluster: &PostgresCluster) -> String {
     cluster.spec.image.clone().unwrap_or_else(|| DEFAULT_IMAGE.to_owned())
 }
 
@@ -117,23 +126,36 @@ fn pod(cluster: &PostgresCluster, member: &str, supervisor: &Supervisor) -> PodS
     };
     // Queries of several processes share memory there, more than the 64 MiB that containers have otherwise.
     let own = [scratch("sockets", None), scratch("shared-memory", Some("Memory")), supervisor.volume()];
-    let volumes = CREDENTIALS.map(secret).into_iter().chain(own);
+    let archive = cluster.spec.archive.as_ref().map(|it| claimed("archive", &it.claim.name, false));
+    let recovery = cluster.spec.recovery.as_ref().map(|it| claimed("recovery", &it.location.claim.name, true));
+    let volumes = CREDENTIALS.map(secret).into_iter().chain(own).chain(archive).chain(recovery);
     PodSpec {
         service_account_name: Some(access::members(&name)),
         termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
-        security_context: Some(PodSecurityContext {
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
-            fs_group: Some(USER),
-            run_as_non_root: Some(true),
-            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
-            ..PodSecurityContext::default()
-        }),
+        security_context: Some(security()),
         affinity: Some(apart(&name)),
         containers: vec![container(cluster, member, supervisor)],
         volumes: Some(volumes.collect()),
         ..PodSpec::default()
     }
+}
+
+/// Whom servers, and what works on their data, run as.
+pub(crate) fn security() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_user: Some(USER),
+        run_as_group: Some(USER),
+        fs_group: Some(USER),
+        run_as_non_root: Some(true),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
+        ..PodSecurityContext::default()
+    }
+}
+
+/// The volume of a claim that is there already.
+pub(crate) fn claimed(name: &str, claim: &str, read_only: bool) -> Volume {
+    let source = PersistentVolumeClaimVolumeSource { claim_name: claim.to_owned(), read_only: Some(read_only) };
+    Volume { name: name.into(), persistent_volume_claim: Some(source), ..Volume::default() }
 }
 
 /// Members are on nodes of their own where there are enough.
@@ -170,6 +192,9 @@ fn container(cluster: &PostgresCluster, member: &str, supervisor: &Supervisor) -
         mount("shared-memory", "/dev/shm"),
         supervisor.mount(),
     ];
+    let archive = cluster.spec.archive.as_ref().map(|_| mount("archive", STORAGE));
+    let recovery = cluster.spec.recovery.as_ref().map(|_| mount("recovery", RECOVERY));
+    let recovery = recovery.map(|mount| VolumeMount { read_only: Some(true), ..mount });
     let port = |name: &str, number: u16| ContainerPort {
         name: Some(name.into()),
         container_port: number.into(),
@@ -178,13 +203,13 @@ fn container(cluster: &PostgresCluster, member: &str, supervisor: &Supervisor) -
     Container {
         name: "postgres".into(),
         image: Some(image(cluster)),
-        command: Some(supervisor.command()),
+        command: Some(supervisor.command(COMMAND)),
         args: Some(args.iter().flat_map(|(flag, value)| [(*flag).to_owned(), (*value).to_owned()]).collect()),
         ports: Some(vec![port("postgres", POSTGRES_PORT), port("status", STATUS_PORT)]),
         readiness_probe: Some(Probe { period_seconds: Some(1), failure_threshold: Some(2), ..probe("/readyz") }),
         liveness_probe: Some(Probe { period_seconds: Some(10), failure_threshold: Some(6), ..probe("/healthz") }),
         resources: cluster.spec.resources.clone(),
-        volume_mounts: Some(mounts.into_iter().chain(passwords).collect()),
+        volume_mounts: Some(mounts.into_iter().chain(passwords).chain(archive).chain(recovery).collect()),
         ..Container::default()
     }
 }

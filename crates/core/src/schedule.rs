@@ -2,17 +2,31 @@
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 
 /// How far ahead the next moment is looked for: the 29th of February can be eight years away.
 const HORIZON_DAYS: i32 = 366 * 8 + 2;
 
+/// More missed moments than this are told: something is wrong with the clock or with whoever serves the schedule.
+const MISSED_MAX: usize = 100;
+
+/// How far back the last moment is looked for, step by step: a schedule has few moments in a span that follows an empty
+/// one, however many it has in all.
+const SPANS: [SignedDuration; 6] = [
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(24),
+    SignedDuration::from_hours(24 * 31),
+    SignedDuration::from_hours(24 * 366),
+    SignedDuration::from_hours(24 * 366 * 4),
+    SignedDuration::from_hours(24 * 366 * 9),
+];
+
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// When a CronJob runs.
+/// When something is to happen again and again.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     minutes: u64,
     hours: u64,
     days: u64,
@@ -23,22 +37,40 @@ pub(crate) struct Schedule {
     zone: TimeZone,
 }
 
+/// What a schedule says now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// The moment that has come and was not served.
+    pub now: Option<Timestamp>,
+    /// The next one.
+    pub next: Option<Timestamp>,
+    /// Whether very many were missed.
+    pub many_missed: bool,
+}
+
 /// Why a schedule cannot be followed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ScheduleError {
+pub enum ScheduleError {
+    /// There are more or fewer fields.
     #[error("a schedule has five fields (minute, hour, day, month, weekday), not {0}")]
     Fields(usize),
+    /// A field cannot be read.
     #[error("{0:?} is not a value, range or step of this field")]
     Field(String),
+    /// A word such as `@never`.
     #[error("{0:?} is not a known macro")]
     Macro(String),
+    /// A zone that is nowhere.
     #[error("{0:?} is not a known time zone")]
     Zone(String),
 }
 
 impl Schedule {
     /// Reads a schedule for a time zone (UTC, if none is named).
-    pub(crate) fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
         let zone = match zone {
             None => TimeZone::UTC,
             Some(name) => TimeZone::get(name).map_err(|_| ScheduleError::Zone(name.to_owned()))?,
@@ -72,13 +104,13 @@ impl Schedule {
     }
 
     /// A moment as the clocks of the schedule's zone show it, in RFC 3339.
-    pub(crate) fn local(&self, moment: Timestamp) -> String {
+    pub fn local(&self, moment: Timestamp) -> String {
         let offset = self.zone.to_offset(moment);
         if offset.seconds() == 0 { moment.to_string() } else { moment.display_with_offset(offset).to_string() }
     }
 
     /// The first moment after `after`; `None` for a schedule such as the 30th of February.
-    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let local = after.to_zoned(self.zone.clone()).datetime();
         let mut date = local.date();
         for _ in 0..HORIZON_DAYS {
@@ -91,6 +123,24 @@ impl Schedule {
             date = date.checked_add(1.day()).ok()?;
         }
         None
+    }
+
+    /// The last moment after `served` that has come, unless it is longer ago than `late_max`, and the next one.
+    pub fn due(&self, served: Timestamp, late_max: Option<SignedDuration>, now: Timestamp) -> Due {
+        let earliest = late_max.and_then(|late_max| now.checked_sub(late_max).ok());
+        let since = earliest.map_or(served, |earliest| served.max(earliest));
+        let missed = self.between(since, now).take(MISSED_MAX + 1).count();
+        let last = SPANS.iter().find_map(|span| {
+            let from = now.checked_sub(*span).map_or(since, |from| from.max(since));
+            self.between(from, now).last()
+        });
+        Due { now: last, next: self.next(now), many_missed: missed > MISSED_MAX }
+    }
+
+    /// The moments after `since` up to `now`.
+    fn between(&self, since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let next = move |moment: &Timestamp| self.next(*moment).filter(|moment| *moment <= now);
+        std::iter::successors(next(&since), next)
     }
 
     fn moments(&self, date: Date) -> impl Iterator<Item = Timestamp> {

@@ -1,0 +1,208 @@
+//! The data of a new cluster from a backup: unpacked beside its place, compared with its manifest, brought to the wanted time by a
+//! server that nobody else can reach, and only then put in its place.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use flate2::bufread::GzDecoder;
+use tokio::process::{Child, Command};
+use windlass::backup::{BackupRecord, Folder, FolderError, SelectionError, select};
+
+use super::config::SOCKETS;
+use super::postgres::{Postgres, ToolError, end_of, run};
+use super::sql;
+use super::volume::{ControlFile, Volume};
+use crate::archive::{self, BASE, LOG, Layout, MANIFEST};
+use crate::supervisor::{Supervisor, quoted};
+use crate::wire::{Origin, Restored};
+
+/// To replay a log may take long; a server that is stuck for ever is not waited for.
+const REPLAY_MAX: Duration = Duration::from_secs(24 * 3600);
+/// To compare a whole cluster with its manifest.
+const VERIFY_MAX: Duration = Duration::from_secs(6 * 3600);
+/// Between two questions to the server.
+const ASK: Duration = Duration::from_millis(200);
+/// A server that did not end in order by then is ended otherwise, and the work begins again.
+const END_MAX: Duration = Duration::from_secs(60);
+/// The end of what the server said is read from its log.
+const LOG_BYTES_MAX: u64 = 64 << 10;
+
+/// Why there is no data.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecoverError {
+    #[error(transparent)]
+    Storage(#[from] FolderError),
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error("{0:?} is not a time")]
+    Time(String),
+    #[error("the backup {0} is not in an archive")]
+    Misplaced(String),
+    #[error("{0} of the backup cannot be unpacked: {1}")]
+    Unpack(&'static str, #[source] io::Error),
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    #[error("the volume cannot be written: {0}")]
+    Volume(#[from] io::Error),
+    #[error("the server ended before it was as of the wanted time: {0}")]
+    Ended(String),
+    #[error("the log was not replayed within {0:?}")]
+    Late(Duration),
+}
+
+/// Makes the data of a new cluster from a backup.
+pub(crate) async fn recover(postgres: &Postgres, storage: &Path, origin: &Origin) -> Result<(), RecoverError> {
+    let volume = &postgres.volume;
+    volume.settle()?;
+    let folder = Folder::at(storage);
+    let at = match &origin.time {
+        Some(text) => Some(text.parse().map_err(|_| RecoverError::Time(text.clone()))?),
+        None => None,
+    };
+    let (records, _) = folder.backups(&origin.path)?;
+    let record = select(&records, &origin.path, None, at)?.clone();
+    let layout = Layout::around(&record.location).ok_or_else(|| RecoverError::Misplaced(record.location.clone()))?;
+    tracing::info!(backup = record.id, location = record.location, "Restoring");
+    let (draft, source) = (volume.draft(), folder.place(&record.location)?);
+    let unpacked = tokio::task::spawn_blocking(move || unpack(&source, &draft)).await;
+    unpacked.unwrap_or_else(|error| Err(RecoverError::Volume(io::Error::other(error))))?;
+    let mut verify = Command::new("pg_verifybackup");
+    verify.arg("--quiet").arg(volume.draft());
+    run("pg_verifybackup", verify, VERIFY_MAX).await?;
+    let control = postgres.control_of(&volume.draft()).await?;
+    let fetch = fetch_command(storage, &layout);
+    prepare(volume, &control, fetch, at)?;
+    let recovered_to = replay(volume).await?;
+    remember(volume, &record, recovered_to)?;
+    Ok(volume.adopt_draft()?)
+}
+
+/// Unpacks a base backup, and the log that makes it consistent.
+fn unpack(source: &Path, draft: &Path) -> Result<(), RecoverError> {
+    fs::DirBuilder::new().mode(0o700).create(draft)?;
+    for (name, to) in [(BASE, draft.to_owned()), (LOG, draft.join("pg_wal"))] {
+        let file = File::open(source.join(name)).map_err(|error| RecoverError::Unpack(name, error))?;
+        let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
+        archive.unpack(to).map_err(|error| RecoverError::Unpack(name, error))?;
+    }
+    fs::copy(source.join(MANIFEST), draft.join(MANIFEST)).map_err(|error| RecoverError::Unpack(MANIFEST, error))?;
+    Ok(())
+}
+
+/// What brings a file of the log back from an archive.
+fn fetch_command(storage: &Path, layout: &Layout) -> String {
+    let program = Supervisor::of_this_process().shell_command(archive::COMMAND);
+    let (storage, archive) = (quoted(&storage.to_string_lossy()), quoted(layout.top()));
+    format!("{program} --storage {storage} --archive {archive} fetch %f \"%p\"")
+}
+
+/// Writes what the server that replays the log is told. It archives nothing: what it reads belongs to another cluster.
+fn prepare(
+    volume: &Volume,
+    control: &ControlFile,
+    fetch: String,
+    at: Option<windlass::backup::Timestamp>,
+) -> Result<(), RecoverError> {
+    let draft = volume.draft();
+    fs::create_dir_all(sockets())?;
+    let mut settings = vec![
+        ("listen_addresses", String::new()),
+        ("unix_socket_directories", sockets().display().to_string()),
+        ("archive_mode", "off".into()),
+        ("hot_standby", "on".into()),
+        ("restore_command", fetch),
+        ("recovery_target_timeline", "latest".into()),
+        ("recovery_target_action", "promote".into()),
+    ];
+    settings.extend(at.map(|at| ("recovery_target_time", at.to_string())));
+    let floor = control.floor();
+    settings.extend(floor.iter().map(|(name, value)| (name.as_str(), value.to_string())));
+    let line = |(name, value): &(&str, String)| format!("{name} = '{}'\n", value.replace('\'', "''"));
+    fs::write(draft.join("postgresql.conf"), settings.iter().map(line).collect::<String>())?;
+    fs::write(draft.join("postgresql.auto.conf"), "")?;
+    fs::write(draft.join("pg_hba.conf"), "local all all trust\n")?;
+    let _ = fs::remove_file(draft.join("standby.signal"));
+    Ok(fs::write(draft.join("recovery.signal"), "")?)
+}
+
+/// Runs a server on the draft until it takes writes, and ends it; gives the time of the last commit that was replayed.
+async fn replay(volume: &Volume) -> Result<Option<String>, RecoverError> {
+    let log = volume.recovery_log();
+    let mut command = Command::new("postgres");
+    command.arg("-D").arg(volume.draft()).current_dir(volume.draft()).stdin(Stdio::null()).kill_on_drop(true);
+    command.stderr(File::create(&log)?).stdout(Stdio::null());
+    let mut child = command.spawn().map_err(|source| ToolError::Run { tool: "postgres", source })?;
+    let replayed = tokio::time::timeout(REPLAY_MAX, follow(&mut child)).await;
+    match replayed.unwrap_or(Err(RecoverError::Late(REPLAY_MAX))) {
+        Ok(recovered_to) => {
+            end(&mut child, &log).await?;
+            let _ = fs::remove_file(&log);
+            Ok(recovered_to)
+        }
+        Err(RecoverError::Ended(_)) => Err(RecoverError::Ended(complaint(&log))),
+        Err(error) => {
+            let _ = child.kill().await;
+            Err(error)
+        }
+    }
+}
+
+async fn follow(child: &mut Child) -> Result<Option<String>, RecoverError> {
+    loop {
+        if child.try_wait()?.is_some() {
+            return Err(RecoverError::Ended(String::new()));
+        }
+        match sql::recovery(&sockets()).await {
+            Ok((false, recovered_to)) => return Ok(recovered_to),
+            Ok((true, _)) => {}
+            Err(error) if error.is_not_yet() => {}
+            Err(error) => tracing::info!(%error, "The server that replays the log was not asked"),
+        }
+        tokio::time::sleep(ASK).await;
+    }
+}
+
+async fn end(child: &mut Child, log: &Path) -> Result<(), RecoverError> {
+    use rustix::process::{Pid, Signal, kill_process};
+    if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+        let _ = kill_process(pid, Signal::INT);
+    }
+    match tokio::time::timeout(END_MAX, child.wait()).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(_) => Err(RecoverError::Ended(complaint(log))),
+        Err(_) => Err(RecoverError::Late(END_MAX)),
+    }
+}
+
+/// What a server said at last, without the lines that follow from it.
+fn complaint(log: &Path) -> String {
+    let text = end_of_file(log).unwrap_or_default();
+    let fatal =
+        text.lines().rfind(|line| line.contains("FATAL:") || line.contains("PANIC:") || line.contains("ERROR:"));
+    fatal.map_or_else(|| end_of(text.trim()), str::to_owned)
+}
+
+fn end_of_file(path: &Path) -> io::Result<String> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn remember(volume: &Volume, record: &BackupRecord, recovered_to: Option<String>) -> Result<(), RecoverError> {
+    let restored = Restored { backup: record.id.clone(), recovered_to };
+    let text = serde_json::to_string(&restored).map_err(io::Error::other)?;
+    Ok(fs::write(volume.restored(), text)?)
+}
+
+/// Where nobody but this process looks for a server.
+fn sockets() -> PathBuf {
+    Path::new(SOCKETS).join("recovery")
+}
