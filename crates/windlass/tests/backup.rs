@@ -92,6 +92,13 @@ async fn job_of(cluster: &TestCluster, backup: &str) -> Job {
     cluster.until(&format!("{backup}-{}", &uid[..8]), |_: &Job| true).await
 }
 
+/// The Job that is there besides those that are known.
+async fn job_beside(cluster: &TestCluster, known: &[&Job]) -> Job {
+    let is_new = |job: &Job| !known.iter().any(|it| it.name_any() == job.name_any());
+    let jobs = cluster.until_all(|jobs: &[Job]| jobs.iter().any(is_new)).await;
+    jobs.into_iter().find(is_new).unwrap()
+}
+
 fn order_of(job: &Job) -> BackupOrder {
     let pod = job.spec.clone().unwrap().template.spec.unwrap();
     let env = pod.containers[0].env.clone().unwrap();
@@ -201,19 +208,7 @@ async fn a_backup_is_restored_to_see_that_it_can_be() {
     let order = order_of(&job);
     end(&cluster, &job, true, &record(&order, "2026-01-01T00:00:05Z").last_words()).await;
     until(&cluster, "b", Phase::Succeeded).await;
-    let next = |known: Vec<String>| {
-        let cluster = &cluster;
-        async move {
-            loop {
-                let jobs = cluster.list::<Job>().await;
-                if let Some(job) = jobs.into_iter().find(|it| !known.contains(&it.name_any())) {
-                    return job;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-    };
-    let first = next(vec![job.name_any()]).await;
+    let first = job_beside(&cluster, &[&job]).await;
     let verified_at = "2026-01-01T00:01:00Z".parse().unwrap();
     let words = VerificationRecord { id: order.id.clone(), verified_at, recovery_seconds: 3.5 }.last_words();
     end(&cluster, &first, true, &words).await;
@@ -230,7 +225,7 @@ async fn a_backup_is_restored_to_see_that_it_can_be() {
     assert!(metrics.render().lines().any(|it| it == line), "{}", metrics.render());
 
     cluster.patch::<Backup>("b", json!({"metadata": {"annotations": {"windlass.dev/verify": "again"}}})).await;
-    let second = next(vec![job.name_any(), first.name_any()]).await;
+    let second = job_beside(&cluster, &[&job, &first]).await;
     end(&cluster, &second, false, "segment 3 is damaged").await;
     let status = cluster.until("b", is_verified("False")).await.status.unwrap();
     assert_eq!((status.phase, status.error.as_deref()), (Phase::Succeeded, Some("JobFailed: segment 3 is damaged")));

@@ -243,7 +243,7 @@ impl Judge {
             replaced.then(|| format!("{key} was deleted and made again"))
         };
         let mut replaced: Vec<String> = before.uids.iter().filter_map(is_other).take(1).collect();
-        replaced.extend(before.kin.iter().filter_map(|(key, _)| {
+        replaced.extend(before.kin.keys().filter_map(|key| {
             let stay = |one: &Settled, other: &Settled| match (one.kin.get(key), other.kin.get(key)) {
                 (Some(one), Some(other)) => one.intersection(other).count(),
                 _ => 0,

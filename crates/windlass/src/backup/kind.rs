@@ -9,13 +9,14 @@ use crate::prelude::*;
 #[serde(rename_all = "camelCase")]
 #[resource(group = "windlass.dev", version = "v1alpha1", kind = "Backup", status = BackupStatus)]
 #[resource(column("Target", path = ".spec.target.name"), column("Phase", path = ".status.phase"))]
-#[resource(column("Completed", path = ".status.completedAt", type = "date"))]
-#[resource(column("Verified", path = ".status.verifiedAt", type = "date"))]
 #[resource(
+    column("Completed", path = ".status.completedAt", type = "date"),
+    column("Verified", path = ".status.verifiedAt", type = "date"),
     column("Bytes", path = ".status.sizeBytes", type = "integer"),
     column("Error", path = ".status.error", priority = 1)
 )]
 #[schema(cel("self == oldSelf", message = "a backup is taken once: make another one"))]
+#[expect(clippy::duplicated_attributes, reason = "two columns are of one type")]
 pub struct BackupSpec {
     /// What is backed up.
     pub target: BackupTarget,

@@ -155,7 +155,7 @@ async fn forget(backups: &Api<Backup>, name: &str, object: &BackupSchedule) -> R
 fn backup(object: &BackupSchedule, moment: Timestamp) -> Backup {
     let spec = &object.spec;
     let mut backup = Backup::new(
-        &backup_name(object, moment),
+        backup_name(object, moment),
         BackupSpec {
             target: spec.target.clone(),
             method: spec.method.clone(),

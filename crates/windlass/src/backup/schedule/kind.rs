@@ -13,6 +13,7 @@ use crate::prelude::*;
     column("Last success", path = ".status.lastSuccessfulTime", type = "date"),
     column("Next", path = ".status.nextTime")
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the API")]
 pub struct BackupScheduleSpec {
     /// What is backed up.
     #[schema(immutable)]
