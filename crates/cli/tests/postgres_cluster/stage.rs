@@ -184,8 +184,9 @@ impl Drop for Stage {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("--- the cluster of servers ---\n{}", self.summary());
-            for member in self.status()["members"].as_array().into_iter().flatten() {
-                let pod = format!("{}-0", member["name"].as_str().unwrap_or_default());
+            // Also those of clusters that were restored, and of Jobs that work on backups.
+            for pod in self.machine.list(&["pods"]) {
+                let pod = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
                 let logs = self.machine.kubectl_command().args(["logs", "--tail=60", &pod]).output();
                 let logs = logs.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
                 println!("--- {pod} ---\n{logs}");

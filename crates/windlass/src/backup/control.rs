@@ -144,7 +144,10 @@ impl<B: Backups> BackupControl<B> {
                     .await?;
                 return Ok(Action::Recheck(WATCH));
             }
-            Step::Finish(record) => finish(backup, status, &record, cx).await?, // Its status wakes it again, to be verified.
+            Step::Finish(record) => {
+                finish(backup, status, &record, cx).await?;
+                return Ok(Action::Recheck(WAIT)); // It may have to be verified.
+            }
             Step::Fail { reason, message } => {
                 if look.seen.job == JobSeen::Active {
                     end_job(look, cx).await?;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use flate2::bufread::GzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use tokio::process::{Child, Command};
-use windlass::backup::{BackupRecord, Folder, FolderError, SelectionError, select};
+use windlass::backup::{BackupRecord, Folder, FolderError, SelectionError, Timestamp, select};
 
 use super::config::SOCKETS;
 use super::postgres::{Postgres, ToolError, end_of, run};
@@ -86,7 +86,8 @@ fn unpack(source: &Path, draft: &Path) -> Result<(), RecoverError> {
     fs::DirBuilder::new().mode(0o700).create(draft)?;
     for (name, to) in [(BASE, draft.to_owned()), (LOG, draft.join("pg_wal"))] {
         let file = File::open(source.join(name)).map_err(|error| RecoverError::Unpack(name, error))?;
-        let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
+        // pg_basebackup ends a gzip stream at each file of the log, and begins another one.
+        let mut archive = tar::Archive::new(MultiGzDecoder::new(BufReader::new(file)));
         archive.unpack(to).map_err(|error| RecoverError::Unpack(name, error))?;
     }
     fs::copy(source.join(MANIFEST), draft.join(MANIFEST)).map_err(|error| RecoverError::Unpack(MANIFEST, error))?;
@@ -101,12 +102,7 @@ fn fetch_command(storage: &Path, layout: &Layout) -> String {
 }
 
 /// Writes what the server that replays the log is told. It archives nothing: what it reads belongs to another cluster.
-fn prepare(
-    volume: &Volume,
-    control: &ControlFile,
-    fetch: String,
-    at: Option<windlass::backup::Timestamp>,
-) -> Result<(), RecoverError> {
+fn prepare(volume: &Volume, control: &ControlFile, fetch: String, at: Option<Timestamp>) -> Result<(), RecoverError> {
     let draft = volume.draft();
     fs::create_dir_all(sockets())?;
     let mut settings = vec![
@@ -118,7 +114,7 @@ fn prepare(
         ("recovery_target_timeline", "latest".into()),
         ("recovery_target_action", "promote".into()),
     ];
-    settings.extend(at.map(|at| ("recovery_target_time", at.to_string())));
+    settings.extend(at.map(|at| ("recovery_target_time", target_time(at))));
     let floor = control.floor();
     settings.extend(floor.iter().map(|(name, value)| (name.as_str(), value.to_string())));
     let line = |(name, value): &(&str, String)| format!("{name} = '{}'\n", value.replace('\'', "''"));
@@ -127,6 +123,11 @@ fn prepare(
     fs::write(draft.join("pg_hba.conf"), "local all all trust\n")?;
     let _ = fs::remove_file(draft.join("standby.signal"));
     Ok(fs::write(draft.join("recovery.signal"), "")?)
+}
+
+/// A time as settings take it: names of zones, `Z` among them, are not known while they are read.
+fn target_time(at: Timestamp) -> String {
+    format!("{}+00", at.to_string().trim_end_matches('Z'))
 }
 
 /// Runs a server on the draft until it takes writes, and ends it; gives the time of the last commit that was replayed.
@@ -181,9 +182,13 @@ async fn end(child: &mut Child, log: &Path) -> Result<(), RecoverError> {
 /// What a server said at last, without the lines that follow from it.
 fn complaint(log: &Path) -> String {
     let text = end_of_file(log).unwrap_or_default();
-    let fatal =
-        text.lines().rfind(|line| line.contains("FATAL:") || line.contains("PANIC:") || line.contains("ERROR:"));
-    fatal.map_or_else(|| end_of(text.trim()), str::to_owned)
+    let lines: Vec<&str> = text.lines().collect();
+    let is_fatal = |line: &&str| line.contains("FATAL:") || line.contains("PANIC:");
+    // What it stumbled over is in the line before.
+    match lines.iter().rposition(is_fatal) {
+        Some(place) => end_of(&lines[place.saturating_sub(1)..=place].join("; ")),
+        None => end_of(text.trim()),
+    }
 }
 
 fn end_of_file(path: &Path) -> io::Result<String> {
@@ -205,4 +210,72 @@ fn remember(volume: &Volume, record: &BackupRecord, recovered_to: Option<String>
 /// Where nobody but this process looks for a server.
 fn sockets() -> PathBuf {
     Path::new(SOCKETS).join("recovery")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    /// A tar whose every part is a gzip stream of its own, as pg_basebackup writes the log.
+    fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        for (name, content) in files {
+            let mut header = tar::Header::new_ustar();
+            header.set_path(name).unwrap();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o600);
+            header.set_cksum();
+            let mut data = content.as_bytes().to_vec();
+            data.resize(data.len().next_multiple_of(512), 0);
+            parts.extend([header.as_bytes().to_vec(), data]);
+        }
+        parts.push(vec![0; 1024]);
+        let streams = parts.iter().map(|part| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(part).unwrap();
+            encoder.finish().unwrap()
+        });
+        streams.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn times_are_written_as_settings_take_them() {
+        let at = "2026-01-01T12:00:00.25+01:00".parse().unwrap();
+        assert_eq!(target_time(at), "2026-01-01T11:00:00.25+00");
+    }
+
+    #[test]
+    fn a_server_that_ended_is_quoted_with_what_it_stumbled_over() {
+        let place = tempfile::tempdir().unwrap();
+        let log = place.path().join("log");
+        fs::write(&log, "LOG:  starting\nLOG:  invalid value\nFATAL:  file contains errors\nLOG:  shut down\n")
+            .unwrap();
+        assert_eq!(complaint(&log), "LOG:  invalid value; FATAL:  file contains errors");
+        fs::write(&log, "Killed\n").unwrap();
+        assert_eq!(complaint(&log), "Killed");
+    }
+
+    #[test]
+    fn a_backup_is_unpacked_with_all_of_its_log() {
+        let place = tempfile::tempdir().unwrap();
+        let (source, draft) = (place.path().join("backup"), place.path().join("draft"));
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join(BASE), packed(&[("PG_VERSION", "15"), ("pg_wal/archive_status/x", "")])).unwrap();
+        fs::write(
+            source.join(LOG),
+            packed(&[("000000010000000000000001", "one"), ("000000010000000000000002", "two")]),
+        )
+        .unwrap();
+        fs::write(source.join(MANIFEST), "{}").unwrap();
+        unpack(&source, &draft).unwrap();
+        let read = |name: &str| fs::read_to_string(draft.join(name)).unwrap();
+        assert_eq!((read("PG_VERSION").as_str(), read(MANIFEST).as_str()), ("15", "{}"));
+        assert_eq!(read("pg_wal/000000010000000000000002"), "two");
+        assert!(unpack(&source, &draft).is_err(), "nothing is unpacked over what is there");
+    }
 }
