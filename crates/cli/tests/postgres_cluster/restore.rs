@@ -19,9 +19,9 @@ fn ask(stage: &Stage, member: &str, statement: &str) -> String {
 }
 
 /// Has everything that was written until now in the archive.
-pub(crate) fn archive_all(stage: &Stage, member: &str) {
-    let segment = ask(stage, member, "select pg_walfile_name(pg_switch_wal())");
-    stage.until("the log is in the archive", |status| {
+pub(crate) fn archive_all(stage: &Stage, cluster: &str) {
+    let segment = ask(stage, &format!("{cluster}-1"), "select pg_walfile_name(pg_switch_wal())");
+    stage.until_of("postgresclusters", cluster, |status| {
         status["archive"]["lastSegment"].as_str().is_some_and(|last| last >= segment.as_str())
     });
 }
@@ -76,7 +76,7 @@ fn p8_a_mistake_is_undone_and_storage_alone_is_enough() {
     assert_eq!(ask(&stage, "db-1", "delete from shop"), "");
     stage.note("500 rows were deleted by mistake");
     writer.advance(20);
-    archive_all(&stage, "db-1");
+    archive_all(&stage, "db");
 
     let path = backup["location"].as_str().expect("a backup has a place");
     let original = folder(&stage).join(path.split("/base/").next().unwrap_or_default());
@@ -93,16 +93,18 @@ fn p8_a_mistake_is_undone_and_storage_alone_is_enough() {
         restored.len()
     ));
     assert_eq!(ask(&stage, "copy-1", "show work_mem"), "5MB", "the settings are those of the backup");
-    let copy = stage.until_of("postgresclusters", "copy", |status| status["archive"]["lastSegment"].is_string());
+    ask(&stage, "copy-1", "insert into shop values (501, 'new')");
+    archive_all(&stage, "copy");
+    let copy = stage.machine.object("postgresclusters", "copy").expect("it is there")["status"].clone();
     let own = copy["archive"]["path"].as_str().unwrap_or_default();
     assert!(own.starts_with("default/copy/") && own != original.to_string_lossy(), "{own}");
     for (file, length) in &kept {
         assert_eq!(&file.metadata().map(|it| it.len()).ok(), length, "{file:?} is as it was");
     }
 
-    archive_all(&stage, "db-1");
+    archive_all(&stage, "db");
     let acknowledged = writer.acknowledged();
-    archive_all(&stage, "db-1");
+    archive_all(&stage, "db");
     stage.machine.kubectl(&["delete", "backups.windlass.dev", "--all"]);
     stage.machine.kubectl(&["delete", "postgrescluster", "db", "--wait=true"]);
     stage.note("the cluster and all Backup objects are deleted");

@@ -27,9 +27,9 @@ fn p9_backups_are_restored_and_damage_is_told() {
     stage.note(&format!("restored in {} s to see that it can be", verified["recoverySeconds"]));
 
     writer.advance(20);
-    archive_all(&stage, "db-1");
+    archive_all(&stage, "db");
     writer.advance(20);
-    archive_all(&stage, "db-1");
+    archive_all(&stage, "db");
     let is_segment = |name: &str| name.len() == 27 && name.ends_with(".gz");
     let all = files(&folder(&stage));
     let last = all.iter().rfind(|it| is_segment(&it.file_name().unwrap_or_default().to_string_lossy()));
