@@ -66,16 +66,18 @@ async fn pause() {
         let shells: Vec<i32> = processes_with(&format!("setsid sleep {word} & sleep {word} & wait"));
         let all_of = || sleeps.iter().chain(&shells).copied();
         assert!(!shells.is_empty() && !all_of().any(is_stopped));
+        // A process that was told to stop does so when it is its turn.
+        let all_stop = || eventually(async || all_of().all(is_stopped).then_some(()));
         let spec = |duration: &str| json!({"target": {"pods": ["p"]}, "fault": {"pause": {}}, "duration": duration});
         let all = order(&client, "long", spec(LONG)).await;
         until_suffering(&all, "long").await;
-        assert!(all_of().all(is_stopped));
+        all_stop().await;
         stop(&all, "long").await;
         eventually(async || (!all_of().any(is_stopped)).then_some(())).await;
 
-        order(&client, "short", spec("2s")).await;
+        order(&client, "short", spec("5s")).await;
         until_suffering(&all, "short").await;
-        assert!(all_of().all(is_stopped));
+        all_stop().await;
         let status = until_ended(&all, "short").await;
         assert!(!all_of().any(is_stopped));
         assert_eq!(status.victims[0].message, "its time was over");
