@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -69,13 +70,17 @@ impl Actor {
         self.api(object.meta().namespace.as_deref()).create(&self.post(), object).await
     }
 
-    /// Whether `seen` is the object as the API has it now. A cache can be behind, most of all after a start: what follows from
-    /// an old view was done before, and must not be done again.
-    pub(crate) async fn is_current<K: Namespaced>(&self, seen: &K) -> Result<bool, kube::Error> {
+    /// Asks whether `seen` is the object as the API has it now; a conflict if not. A cache can be behind, most of all after a
+    /// start: what follows from an old view was done before, or is not wanted any more.
+    pub(crate) async fn check_current<K: Namespaced>(&self, seen: &K) -> Result<(), kube::Error> {
         let meta = seen.meta();
         let live = self.api::<K>(meta.namespace.as_deref()).get_metadata_opt(&seen.name_any()).await?;
         let is_same = |live: ObjectMeta| live.uid == meta.uid && live.resource_version == meta.resource_version;
-        Ok(live.is_some_and(|live| is_same(live.metadata)))
+        if live.is_some_and(|live| is_same(live.metadata)) {
+            return Ok(());
+        }
+        let status = Status::failure("the object has changed since it was seen", "Conflict").with_code(409);
+        Err(kube::Error::Api(status.boxed()))
     }
 
     /// Replaces an object that has not changed since it was read.

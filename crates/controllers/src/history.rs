@@ -24,7 +24,10 @@ pub(crate) async fn ensure<K: Namespaced>(
         // An owner that leaves makes no history.
         step if owner.meta().deletion_timestamp.is_some() => step.revision().clone(),
         Step::Renew(revision) => actor.replace(&*revision).await?,
-        Step::Create(revision) => actor.create(&*revision).await?,
+        Step::Create(revision) => {
+            actor.check_current(owner).await?;
+            actor.create(&*revision).await?
+        }
     };
     Ok(Arc::new(revision))
 }

@@ -52,9 +52,7 @@ impl Reconcile for CronJobs {
             }
             if let Some(moment) = due.now {
                 // Seen as it was before, the moment may have been served: its Job can be gone already.
-                if !self.actor.is_current(&*cron).await? {
-                    return Ok(Action::Await);
-                }
+                self.actor.check_current(&*cron).await?;
                 served = self.serve(&cron, &schedule, moment).await?;
             }
         }

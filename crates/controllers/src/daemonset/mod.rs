@@ -15,7 +15,7 @@ use windlass_runtime::{Action, Context, Controller, Error, Event, Informer, Mana
 use crate::actor::{Actor, message, namespace_leaves};
 use crate::revisions::HASH_LABEL;
 use crate::{adoption, history, recheck};
-use decide::Observed;
+use decide::{Observed, Plan};
 
 /// Adds the controller to the manager.
 pub(crate) fn add(manager: &mut Manager) {
@@ -89,6 +89,9 @@ impl DaemonSets {
             return Ok(());
         }
         let plan = decide::plan(observed);
+        if plan != Plan::default() {
+            self.actor.check_current(set).await?;
+        }
         for node in &plan.create {
             match self.actor.create(&pod::make(set, node, observed.hash)).await {
                 Ok(pod) => {

@@ -24,6 +24,7 @@ pub(crate) async fn act(
 ) -> Result<(), Error> {
     let mut failure = None;
     if let Some(set) = plan.create.take() {
+        actor.check_current(deployment).await?;
         failure = create(actor, deployment, &set, &mut plan.status).await.err();
     }
     resize(actor, deployment, sets, &plan).await?;

@@ -123,8 +123,8 @@ impl Jobs {
             Some(_) => Change::Delete(tally.active.clone()),
             None => decide::change(job, &tally, now),
         };
-        if matches!(change, Change::Create(_) | Change::Delete(_)) && !self.actor.is_current(&updated).await? {
-            return Ok(Action::Await);
+        if matches!(change, Change::Create(_) | Change::Delete(_)) {
+            self.actor.check_current(&updated).await?;
         }
         let wait = self.act(job, change, &tally).await?;
         let again = [wait, decide::deadline(&updated).filter(|_| end.is_none())].into_iter().flatten().min();

@@ -45,7 +45,7 @@ impl<K: Replicated> Reconcile for Replicas<K> {
         let namespace = owner.namespace().unwrap_or_default();
         let nearby = self.pods.claimable(owner.meta().uid.as_deref().unwrap_or_default(), &namespace);
         let owned = adoption::settle(&self.actor, &*owner, &selector, nearby).await?;
-        let failure = self.fill(&*owner, &owned).await;
+        let failure = self.fill(&*owner, &owned).await?;
         self.report(&*owner, &selector, failure.as_ref()).await.and_then(|action| match failure {
             Some(failure) => Err(Error::failed(failure.message)),
             None => Ok(action),
@@ -55,16 +55,20 @@ impl<K: Replicated> Reconcile for Replicas<K> {
 
 impl<K: Replicated> Replicas<K> {
     /// Makes the number of Pods right; says what went wrong.
-    async fn fill(&self, owner: &K, owned: &[Arc<Pod>]) -> Option<Failure> {
+    async fn fill(&self, owner: &K, owned: &[Arc<Pod>]) -> Result<Option<Failure>, kube::Error> {
         if owner.meta().deletion_timestamp.is_some() {
-            return None;
+            return Ok(None);
         }
         let references: Vec<&Pod> = owned.iter().map(|pod| &**pod).collect();
-        match decide::change(owner.wanted(), &references, || self.neighbours(owner), self.actor.clock.now()) {
-            Change::None => None,
-            Change::Create(count) => act::create(&self.actor, owner, owner.template()?, count).await,
-            Change::Delete(surplus) => act::delete(&self.actor, owner, &surplus).await,
+        let change = decide::change(owner.wanted(), &references, || self.neighbours(owner), self.actor.clock.now());
+        if change != Change::None {
+            self.actor.check_current(owner).await?;
         }
+        Ok(match (change, owner.template()) {
+            (Change::Create(count), Some(template)) => act::create(&self.actor, owner, template, count).await,
+            (Change::Delete(surplus), _) => act::delete(&self.actor, owner, &surplus).await,
+            _ => None,
+        })
     }
 
     /// Writes the status if it changed. The cache knows the Pods that were just made and deleted.

@@ -93,7 +93,11 @@ impl StatefulSets {
         current: &ControllerRevision,
         update: &ControllerRevision,
     ) -> Result<(), Error> {
-        for step in decide::steps(observed) {
+        let steps = decide::steps(observed);
+        if !steps.is_empty() {
+            self.actor.check_current(observed.set).await?;
+        }
+        for step in steps {
             match step {
                 Step::Create { ordinal, updated } => {
                     let revision = if updated { update } else { current };

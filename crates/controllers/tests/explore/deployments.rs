@@ -46,9 +46,10 @@ fn never_many(world: &World) -> Result<(), String> {
     if wanted <= 4 { Ok(()) } else { Err(format!("{wanted} replicas are wanted in all")) }
 }
 
-/// What becomes history, and revisions that are counted, cannot be made again as they were.
+/// What becomes history, and revisions that are counted, cannot be made again as they were; and the annotations of an old
+/// ReplicaSet tell whether the user waited.
 fn deployments() -> Exploration {
-    let history = ["fresh", "delete", "delete-while-down"];
+    let history = ["fresh", "delete", "delete-while-down", "user", "overtaken"];
     let exploration = of([Controller::Deployment, Controller::ReplicaSet]).without(history);
     exploration.invariant("as many as promised", never_fewer).invariant("no more than surge permits", never_many)
 }

@@ -68,6 +68,10 @@ impl Gate {
         let stalled = self.session.stalled(self.life);
         if !stalled.is_zero() {
             tokio::time::sleep(stalled).await;
+            if call.verb != "watch" {
+                // It was on its way when the lead was lost: no client can call it back.
+                return self.send(&call, request).await;
+            }
         }
         if is_outside(&call) {
             return self.send(&call, request).await;
