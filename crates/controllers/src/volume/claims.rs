@@ -188,6 +188,7 @@ impl Claims {
         class: &StorageClass,
         node: Option<&Node>,
     ) -> Result<(), Error> {
+        self.actor.check_current(claim).await?;
         let volume = provision::volume(claim, class, node, &self.directory);
         match super::volumes(&self.actor).create(&self.actor.post(), &volume).await {
             Ok(volume) => {
