@@ -31,7 +31,7 @@ use windlass_testkit::Controller;
 use windlass_testkit::explore::{Exploration, User};
 
 /// How many plans the tests try of each scenario.
-const PLANS: usize = 12;
+const PLANS: usize = 10;
 
 /// Explores some controllers, the others beside them; few plans, unless the environment says otherwise.
 fn of(names: impl IntoIterator<Item = Controller>) -> Exploration {
