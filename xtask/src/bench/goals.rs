@@ -36,7 +36,7 @@ use Better::Lower;
 use Goal::{AtMost, None, Times};
 
 /// The rows that do not follow from verb, number in flight and durability.
-pub(super) const ROWS: [Row; 24] = [
+pub(super) const ROWS: [Row; 28] = [
     row("start_s", "start to ready, process", "s", Lower, Times(25.0)),
     row("start_cpu_s", "start to ready, CPU", "s", Lower, None),
     row("start_in_process_ms", "start to ready, in-process", "ms", Lower, AtMost(9.99)),
@@ -46,6 +46,10 @@ pub(super) const ROWS: [Row; 24] = [
     row("watch_1_p99_ms", "watch event, 1 watcher, p99", "ms", Lower, None),
     row("watch_100_p50_ms", "watch event, 100 watchers, p50", "ms", Lower, None),
     row("watch_100_p99_ms", "watch event, 100 watchers, p99", "ms", Lower, Times(4.0)),
+    row("watch_1_relaxed_p50_ms", "watch event, 1 watcher, relaxed, p50", "ms", Lower, None),
+    row("watch_1_relaxed_p99_ms", "watch event, 1 watcher, relaxed, p99", "ms", Lower, None),
+    row("watch_100_relaxed_p50_ms", "watch event, 100 watchers, relaxed, p50", "ms", Lower, None),
+    row("watch_100_relaxed_p99_ms", "watch event, 100 watchers, relaxed, p99", "ms", Lower, None),
     row("watch_100_cpu_us", "watch, server CPU per event", "us", Lower, None),
     row("list_whole_s", "list of 10,000, whole", "s", Lower, Times(7.0)),
     row("list_paged_s", "list of 10,000, pages of 500", "s", Lower, Times(7.0)),

@@ -1,6 +1,7 @@
 //! Windlass beside the real thing, on this machine and in one run.
 
 mod control_plane;
+mod disk;
 mod goals;
 mod growth;
 mod load;

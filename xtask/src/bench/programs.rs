@@ -29,8 +29,9 @@ impl Programs {
     /// Builds what is ours and finds the rest.
     pub(super) fn find(build: bool) -> Result<Self> {
         if build {
-            // One by one, so that each has the features that it has when a user builds it.
-            let programs = [&["windlass-cli"][..], &["windlass-load"], &["windlass-testkit", "--example", "start"]];
+            // The load adds no feature to the crates that it shares with windlass; the kit does, and is built by itself, so
+            // that each program has the features that it has when a user builds it.
+            let programs = [&["windlass-cli", "-p", "windlass-load"][..], &["windlass-testkit", "--example", "start"]];
             for program in programs {
                 run(Command::new("cargo").current_dir(root()).args(["build", "--release", "-p"]).args(program))?;
             }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Size;
+use super::disk;
 use super::goals::{IN_FLIGHT, VERBS};
 use super::programs::Programs;
 use super::server::{Server, Side};
@@ -24,12 +25,15 @@ pub(super) type Values = BTreeMap<String, Vec<f64>>;
 pub(super) struct Results {
     pub(super) windlass: Values,
     pub(super) real: Values,
+    /// What a sync of the disk took, before each round: no durable write is quicker, on either side.
+    pub(super) syncs: Vec<disk::Sync>,
 }
 
 /// Measures what is wanted.
 pub(super) fn measure(programs: &Programs, size: Size, wanted: &dyn Fn(&str) -> bool) -> Result<Results> {
     let mut results = Results::default();
     for round in 1..=size.rounds {
+        results.syncs.push(disk::measure(&programs.work)?);
         for side in [Side::Windlass, Side::Real] {
             eprintln!("round {round} of {}: {side:?}", size.rounds);
             let values = match side {
@@ -105,12 +109,17 @@ impl Round<'_> {
             self.push("list_paged_s", number(&lists, "paged_s")?);
         }
         if wanted("watch") {
-            self.watches(&server)?;
+            self.watches(&server, "")?;
+            drop(server);
+            let server = Server::start(self.programs, self.side, false)?;
+            server.load.run(&["define"])?;
+            self.watches(&server, "relaxed_")?;
         }
         Ok(())
     }
 
-    fn watches(&mut self, server: &Server) -> Result<()> {
+    /// The time from a write to its event; without a disk it is all the server's own.
+    fn watches(&mut self, server: &Server, mode: &str) -> Result<()> {
         for (watchers, writes) in WATCHES {
             let (cpu, prefix) = (server.cpu()?, format!("watched{watchers}"));
             let arguments = ["--count", &writes.to_string(), "--prefix", &prefix].map(str::to_owned);
@@ -118,10 +127,11 @@ impl Round<'_> {
             let mut all = vec!["watch", "--watchers", &watchers_text];
             all.extend(arguments.iter().map(String::as_str));
             let times = server.load.run(&all)?;
-            self.push(&format!("watch_{watchers}_p50_ms"), number(&times, "p50_ms")?);
-            self.push(&format!("watch_{watchers}_p99_ms"), number(&times, "p99_ms")?);
+            let name = format!("watch_{watchers}_{mode}");
+            self.push(&format!("{name}p50_ms"), number(&times, "p50_ms")?);
+            self.push(&format!("{name}p99_ms"), number(&times, "p99_ms")?);
             let per_event = (server.cpu()? - cpu) * 1e6 / (watchers * writes) as f64;
-            self.push(&format!("watch_{watchers}_cpu_us"), per_event);
+            self.push(&format!("{name}cpu_us"), per_event);
         }
         Ok(())
     }

@@ -31,6 +31,11 @@ pub(super) fn text(results: &Results) -> String {
         let row = format!("| {} | {windlass} | {real} | {} | {} |", line.text, line.ratio_text(), line.verdict());
         writeln!(text, "{row}").expect("a String takes everything");
     }
+    for (round, sync) in results.syncs.iter().enumerate() {
+        let (p50, p99) = (quantity(sync.p50_ms, "ms"), quantity(sync.p99_ms, "ms"));
+        writeln!(text, "A sync of the disk before round {}: p50 {p50}, p99 {p99}.", round + 1)
+            .expect("a String takes everything");
+    }
     text
 }
 
@@ -46,7 +51,10 @@ pub(super) fn json(results: &Results) -> Value {
             (line.name, value)
         })
         .collect();
-    json!({"rows": rows, "load": load_average(), "etcd": tools::ETCD, "kubernetes": tools::KUBERNETES})
+    let syncs: Vec<Value> = results.syncs.iter().map(|sync| json!({"p50": sync.p50_ms, "p99": sync.p99_ms})).collect();
+    json!({
+        "rows": rows, "disk_sync_ms": syncs, "load": load_average(), "etcd": tools::ETCD, "kubernetes": tools::KUBERNETES,
+    })
 }
 
 fn lines(results: &Results) -> Vec<Line> {
