@@ -322,3 +322,20 @@ async fn what_nobody_wrote_is_free_for_the_first_who_applies() {
     let applied = world.patch(&format!("{roles}/a?fieldManager=alpha"), "apply-patch+yaml", &config).await.expect(200);
     assert_eq!(applied["metadata"]["managedFields"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn who_writes_null_for_no_bytes_owns_it_and_it_is_read_as_no_bytes() {
+    let world = World::new().await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret =
+        |value: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": value}});
+    world.post(&format!("{secrets}?fieldManager=ann"), &secret(json!(""))).await.expect(201);
+    let written = world.put(&format!("{secrets}/s?fieldManager=bob"), &secret(Value::Null)).await.expect(200);
+    assert_eq!(written["data"], json!({"a": ""}));
+    let owns = |name: &str| {
+        let entries = written["metadata"]["managedFields"].as_array().unwrap();
+        let own = entries.iter().find(|entry| entry["manager"] == name);
+        own.is_some_and(|entry| entry["fieldsV1"].pointer("/f:data/f:a").is_some())
+    };
+    assert_eq!((owns("ann"), owns("bob")), (false, true));
+}

@@ -78,7 +78,8 @@ pub fn conform(definition: &str, object: Value) -> Result<Conformed, TypeError> 
     walk(definition, object, false)
 }
 
-/// Makes of the object what storing and reading makes of it: protobuf cannot tell an empty list from none.
+/// Makes of the object what storing and reading makes of it: protobuf cannot tell an empty list from none, or no bytes from
+/// `null`.
 ///
 /// Kinds that Kubernetes stores as JSON stay as they are.
 pub fn settle(definition: &str, object: &mut Value) {
@@ -95,6 +96,7 @@ fn has_empty(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty() || items.iter().any(has_empty),
         Value::Object(members) => members.values().any(has_empty),
+        Value::Null => true,
         _ => false,
     }
 }
@@ -265,12 +267,13 @@ impl Walk {
     fn map(&mut self, field: &'static Field, go_type: &str, value: Value) -> Result<Value, TypeError> {
         let Value::Object(members) = value else { return Err(self.mismatch(&value, go_type)) };
         let value_type = go_type.split_once(']').map_or(go_type, |(_, value_type)| value_type);
+        // Stored as nothing, which is read as no bytes; until then it is something else, also for who owns it.
+        let nothing = if self.drops_empty { "".into() } else { Value::Null };
         let mut worst = Worst::default();
         let mut conformed = Map::new();
         for (key, value) in members {
             let read = |walk: &mut Self| match value {
-                // Stored as nothing, which is read as no bytes.
-                Value::Null if field.r#type == Type::Bytes => Ok("".into()),
+                Value::Null if field.r#type == Type::Bytes => Ok(nothing.clone()),
                 value => walk.single(field.r#type, value_type, value),
             };
             match self.within(Segment::Key(key.clone()), read) {
