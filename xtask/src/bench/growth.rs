@@ -9,8 +9,10 @@ use super::server::{Server, Side};
 
 /// How many objects there are when it is measured.
 const STEPS: [usize; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
-/// How many requests show what one costs.
+/// How many new objects show what a create costs.
 const PROBES: usize = 1_000;
+/// How many gets show what one costs: processor time is counted in hundredths of a second, and a get takes few of them.
+const GETS: usize = 50 * PROBES;
 
 /// Measures Windlass alone, up to the largest step of `size`.
 pub(super) fn measure(programs: &Programs, size: Size, results: &mut Results) -> Result<()> {
@@ -36,16 +38,15 @@ pub(super) fn measure(programs: &Programs, size: Size, results: &mut Results) ->
             &missing,
         ])?;
         let prefix = format!("probe{step}");
-        let cost = |verb: &str| -> Result<f64> {
+        let cost = |verb: &str, more: &[&str]| -> Result<f64> {
             let before = server.cpu()?;
-            let mut all = vec!["rate", "--verb", verb, "--in-flight", "16", "--prefix", &prefix, "--count", &probes];
-            if verb == "get" {
-                all.extend(["--objects", &probes]);
-            }
+            let all = [&["rate", "--verb", verb, "--in-flight", "16", "--prefix", &prefix][..], more].concat();
             server.load.run(&all)?;
             Ok(server.cpu()? - before)
         };
-        let (create, get) = (cost("create")?, cost("get")?);
+        let create = cost("create", &["--count", &probes])?;
+        let gets = cost("get", &["--count", &GETS.to_string(), "--objects", &probes])?;
+        let get = gets * PROBES as f64 / GETS as f64;
         present = step;
         let list = server.load.run(&["list", "--objects", &step.to_string(), "--times", "3"])?;
         let values = [server.memory()? - empty, number(&list, "whole_s")?, create, get];
@@ -53,7 +54,7 @@ pub(super) fn measure(programs: &Programs, size: Size, results: &mut Results) ->
             points.push((step as f64, value));
         }
         eprintln!(
-            "growth: memory {:.1} MB, list {:.3} s, create {create:.2} CPU-s, get {get:.2} CPU-s per {PROBES}",
+            "growth: memory {:.1} MB, list {:.3} s, create {create:.2} CPU-s, get {get:.3} CPU-s per {PROBES}",
             values[0] / 1e6,
             values[1]
         );
