@@ -111,8 +111,10 @@ impl Round<'_> {
         if wanted("watch") {
             self.watches(&server, "")?;
             drop(server);
+            // As warm and as full as the one before.
             let server = Server::start(self.programs, self.side, false)?;
             server.load.run(&["define"])?;
+            server.load.run(&["rate", "--verb", "create", "--in-flight", "64", "--count", &count])?;
             self.watches(&server, "relaxed_")?;
         }
         Ok(())
