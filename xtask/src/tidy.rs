@@ -13,6 +13,9 @@ const LINES_MAX: usize = 400;
 const TABLES: [&str; 0] = [];
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 5] = ["util", "utils", "helpers", "common", "misc"];
+/// Pages with Rust that is not compiled with them, and where it is seen that it is right: in a test that compares it with code
+/// that is run, or in the example above it on the page, which it repeats as a test of the reader's own.
+const ILLUSTRATED: [&str; 3] = ["from-kube.md", "explore.md", "campaigns.md"];
 /// Crates in their order: each may use only those before it.
 const ORDER: [&str; 21] = [
     "windlass-kubernetes",
@@ -47,6 +50,7 @@ pub(crate) fn run() -> Result<()> {
     for file in rust_files(&root())? {
         check_file(&file, &mut complaints)?;
     }
+    check_book(&root(), &mut complaints)?;
     for complaint in &complaints {
         eprintln!("tidy: {complaint}");
     }
@@ -71,6 +75,38 @@ fn check_file(path: &Path, complaints: &mut Vec<String>) -> Result<()> {
         complaints.push(format!("{name}: name the file for what it does"));
     }
     Ok(())
+}
+
+/// The examples of the book are compiled and run with the tests of a crate, which names the page.
+fn check_book(root: &Path, complaints: &mut Vec<String>) -> Result<()> {
+    let mut code = String::new();
+    for file in rust_files(root)? {
+        code.push_str(&fs::read_to_string(file)?);
+    }
+    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs"))?.flatten().map(|entry| entry.path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    for page in pages {
+        let name = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_included = code.contains(&format!("include_str!(\"../../../docs/{name}\")"));
+        complaints.extend(untested(&name, &fs::read_to_string(&page)?, is_included));
+    }
+    Ok(())
+}
+
+/// What is wrong with the examples of a page, if anything is.
+fn untested(name: &str, page: &str, is_included: bool) -> Option<String> {
+    let mut fences = page.lines().filter_map(|line| line.strip_prefix("```rust"));
+    let has_ignored = fences.clone().any(|options| options.contains("ignore"));
+    match fences.next() {
+        Some(_) if !is_included => {
+            Some(format!("docs/{name}: no crate runs its examples: add it to the book of `windlass`"))
+        }
+        _ if has_ignored && !ILLUSTRATED.contains(&name) => {
+            Some(format!("docs/{name}: `rust,ignore` is run by nobody: hide what it needs behind `# `"))
+        }
+        _ => None,
+    }
 }
 
 fn check_direction(manifest: &Path, complaints: &mut Vec<String>) -> Result<()> {
@@ -136,6 +172,15 @@ fn relative(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn examples_that_nobody_runs_are_told() {
+        assert_eq!(untested("a.md", "```sh\nls\n```\n", false), None);
+        assert_eq!(untested("a.md", "```rust\nlet a;\n```\n", true), None);
+        assert!(untested("a.md", "```rust\nlet a;\n```\n", false).is_some());
+        assert!(untested("a.md", "```rust\n```\n```rust,ignore\n```\n", true).is_some());
+        assert_eq!(untested("from-kube.md", "```rust,ignore\n```\n", true), None);
+    }
 
     #[test]
     fn only_real_dependencies_count_for_the_direction() {

@@ -51,10 +51,20 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Manifest>, Failure> {
     Ok(manifests)
 }
 
+/// Whether a folder is not there, or has no file that could be a manifest.
+pub(crate) fn is_without_manifests(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().all(|entry| !is_manifest(&entry.path())))
+        || !dir.exists()
+}
+
+fn is_manifest(file: &Path) -> bool {
+    file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
+}
+
 fn manifests_in(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::new(format!("{}: {error}", dir.display())))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|file| file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known)));
+    files.retain(|file| is_manifest(file));
     files.sort();
     if files.is_empty() {
         return Err(Failure::new(format!("{}: no .yaml, .yml or .json file in this folder", dir.display())));

@@ -7,6 +7,7 @@ pub mod constraints;
 mod difference;
 mod event;
 pub mod names;
+mod newest;
 mod operator;
 mod order;
 mod outcome;
@@ -18,6 +19,7 @@ pub mod sample;
 pub mod schedule;
 mod schema;
 mod status;
+mod upgrade;
 mod versions;
 mod world;
 
@@ -32,5 +34,8 @@ pub use pods::Pods;
 pub use readiness::Readiness;
 pub use resource::{Column, CustomResource, Facts, Rule, Scale, definition};
 pub use status::{NoStatus, Status};
+pub use upgrade::{
+    ATTEMPTS_MAX, FailedRevision, Health, KnownGood, News, Situation, Terms, Trial, UpgradeStatus, Upgrades,
+};
 pub use versions::{Chain, ConvertError, Loss, Losses, Refused, Versions};
 pub use world::{View, World};

@@ -14,6 +14,10 @@ pub const PAUSED: &str = "windlass.dev/paused";
 pub const FORCE: &str = "windlass.dev/reconcile";
 /// The annotation whose every new value makes an operator restart the Pods of a resource, workload by workload.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+/// The annotation whose every new value makes an operator try a revision again that failed.
+pub const RETRY_UPGRADE: &str = "windlass.dev/retry-upgrade";
+/// The annotation of a ControllerRevision with what people call it.
+pub const VERSION: &str = "windlass.dev/version";
 /// The finalizer that gives an operator the time to clean up.
 pub const FINALIZER: &str = "windlass.dev/finalizer";
 /// The finalizer that gives an operator the time to remove the parts of a resource in order.

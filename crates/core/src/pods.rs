@@ -24,6 +24,12 @@ impl Pods {
         self.0.iter().filter(|pod| is_active(pod)).cloned().collect()
     }
 
+    /// Those for which `is_meant` holds.
+    #[must_use]
+    pub fn only(&self, is_meant: impl Fn(&Pod) -> bool) -> Self {
+        self.0.iter().filter(|pod| is_meant(pod)).cloned().collect()
+    }
+
     /// How many are ready to serve.
     pub fn ready(&self) -> u32 {
         let ready = self.0.iter().filter(|pod| is_active(pod) && is_ready(pod)).count();

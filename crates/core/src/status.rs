@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::condition;
+use crate::upgrade::UpgradeStatus;
 
 /// Conditions and the observed generation, beside the fields of the author's own status type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -22,6 +23,10 @@ pub struct Status<S> {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "condition::schema")]
     pub conditions: Vec<Condition>,
+    /// What is known of upgrades, if the operator declares them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)] // Only the definitions of kinds that are upgraded have it: see `Chain::upgraded`.
+    pub upgrade: Option<UpgradeStatus>,
     /// What the author reports.
     #[serde(flatten)]
     pub own: S,
@@ -34,7 +39,8 @@ pub struct NoStatus {}
 impl<S> Status<S> {
     /// The same status with what another version of the kind reports.
     pub fn map<T>(self, own: impl FnOnce(S) -> T) -> Status<T> {
-        Status { observed_generation: self.observed_generation, conditions: self.conditions, own: own(self.own) }
+        let Self { observed_generation, conditions, upgrade, own: before } = self;
+        Status { observed_generation, conditions, upgrade, own: own(before) }
     }
 }
 
@@ -52,8 +58,9 @@ impl<'de, S: DeserializeOwned + Default> Deserialize<'de> for Status<S> {
         let mut fields = Map::deserialize(deserializer)?;
         let observed_generation = fields.remove("observedGeneration").and_then(|value| value.as_i64());
         let conditions = fields.remove("conditions").and_then(|value| serde_json::from_value(value).ok());
+        let upgrade = fields.remove("upgrade").and_then(|value| serde_json::from_value(value).ok());
         let own = serde_json::from_value(Value::Object(fields)).unwrap_or_default();
-        Ok(Self { observed_generation, conditions: conditions.unwrap_or_default(), own })
+        Ok(Self { observed_generation, conditions: conditions.unwrap_or_default(), upgrade, own })
     }
 }
 

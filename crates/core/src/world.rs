@@ -116,6 +116,11 @@ impl World {
         self.look::<K>(namespace)?.get(namespace, name)
     }
 
+    /// All objects of kind `K` that the operator sees.
+    pub fn all<K: Resource + 'static>(&self) -> Vec<Arc<K>> {
+        self.look::<K>(None).map(|view| view.all()).unwrap_or_default()
+    }
+
     /// The objects of kind `K` that `owner` owns.
     pub fn children<K: Resource + 'static>(&self, owner: &impl Resource) -> Vec<Arc<K>> {
         let meta = owner.meta();
@@ -173,9 +178,18 @@ impl World {
         Some(view)
     }
 
-    fn view<K: 'static>(&self) -> Option<Arc<dyn View<K>>> {
+    /// The objects of kind `K` that `owner` owns, if the kind was declared.
+    pub(crate) fn known_children<K: Resource + 'static>(&self, owner: &impl Resource) -> Vec<Arc<K>> {
+        if self.declared::<K>().is_some() { self.children(owner) } else { Vec::new() }
+    }
+
+    fn declared<K: 'static>(&self) -> Option<Arc<dyn View<K>>> {
         let view = self.views.by_type.get(&TypeId::of::<K>());
-        let view = view.map(|view| view.downcast_ref::<Arc<dyn View<K>>>().expect("the key is the type").clone());
+        view.map(|view| view.downcast_ref::<Arc<dyn View<K>>>().expect("the key is the type").clone())
+    }
+
+    fn view<K: 'static>(&self) -> Option<Arc<dyn View<K>>> {
+        let view = self.declared::<K>();
         assert!(
             view.is_some() || !self.views.strict,
             "{} was not declared: add .owns, .reads or .pods to the operator",

@@ -33,6 +33,7 @@ mod switched;
 pub mod tap;
 pub mod tenure;
 pub mod trace;
+mod upgrade_figures;
 mod watch;
 pub mod webhook;
 

@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 
 use crate::backup_figures::BackupFigures;
 use crate::process;
+use crate::upgrade_figures::UpgradeFigures;
 use crate::webhook::WebhookFamilies;
 
 pub(crate) type Labels = Vec<(&'static str, String)>;
@@ -52,6 +53,7 @@ struct Inner {
     spans_dropped: Counter,
     pub(crate) webhooks: WebhookFamilies,
     backups: BackupFigures,
+    upgrades: UpgradeFigures,
     leader_slow: Family<Labels, Counter>,
     leader: Family<Labels, Gauge>,
     watch_up: Family<Labels, Gauge>,
@@ -148,6 +150,7 @@ impl Metrics {
             spans_dropped: Counter::default(),
             webhooks: WebhookFamilies::default(),
             backups: BackupFigures::default(),
+            upgrades: UpgradeFigures::default(),
             leader_slow: Family::default(),
             leader: Family::default(),
             watch_up: Family::default(),
@@ -239,6 +242,11 @@ impl Metrics {
         &self.0.webhooks
     }
 
+    /// The figures of upgrades.
+    pub(crate) fn upgrades(&self) -> &UpgradeFigures {
+        &self.0.upgrades
+    }
+
     /// The figures of backups.
     pub fn backups(&self) -> &BackupFigures {
         &self.0.backups
@@ -316,11 +324,7 @@ impl Inner {
         to.register("workqueue_retries", "Keys to be retried", self.retries.clone());
         to.register("workqueue_queue_duration_seconds", "Time in line", self.queue_seconds.clone());
         to.register("workqueue_work_duration_seconds", "Time of work per key", self.work_seconds.clone());
-        to.register(
-            "workqueue_unfinished_work_seconds",
-            "Time of the work in progress",
-            self.unfinished_seconds.clone(),
-        );
+        to.register("workqueue_unfinished_work_seconds", "Time of work in progress", self.unfinished_seconds.clone());
         to.register(
             "workqueue_longest_running_processor_seconds",
             "Time of the longest work in progress",
@@ -328,14 +332,11 @@ impl Inner {
         );
         to.register_collector(Box::new(process::Usage));
         to.register("rest_client_requests", "Requests to the API by code", self.requests.clone());
-        to.register(
-            "rest_client_request_duration_seconds",
-            "Time until the answer of the API",
-            self.request_seconds.clone(),
-        );
+        to.register("rest_client_request_duration_seconds", "Time until the API answers", self.request_seconds.clone());
         to.register("operator_spans_dropped", "Spans that did not reach the collector", self.spans_dropped.clone());
         self.webhooks.register(to);
         self.backups.register(to);
+        self.upgrades.register(to);
         to.register(
             "leader_election_slowpath",
             "Renewals of the lease that did not succeed at once",

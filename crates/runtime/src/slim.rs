@@ -1,22 +1,36 @@
 //! Objects as texts without their managed fields, which are half of an object as it comes from the API.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// The operation of managed fields that were applied.
 pub(crate) const APPLY: &str = "Apply";
 
-/// The members of an object, which are not read.
-type Members<'a> = BTreeMap<String, &'a RawValue>;
+/// The member that is taken out.
+const MANAGED_FIELDS: &str = "managedFields";
 
 /// An object without managed fields, and those of them that its own operator applied.
 #[derive(Debug)]
 pub(crate) struct Slim {
     pub(crate) text: String,
     pub(crate) applied: Option<String>,
+}
+
+/// Of an object, only where its managed fields are.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -35,18 +49,38 @@ struct Entry<'a> {
 impl Slim {
     /// Takes the managed fields out of an object; `manager` is the name of its operator.
     pub(crate) fn of(text: &str, manager: &str) -> serde_json::Result<Self> {
-        let mut object: Members<'_> = serde_json::from_str(text)?;
-        let metadata =
-            object.get("metadata").map(|metadata| serde_json::from_str::<Option<Members<'_>>>(metadata.get()));
-        let mut metadata = metadata.transpose()?.flatten().unwrap_or_default();
-        let Some(managed) = metadata.remove("managedFields") else {
+        let Outline { metadata } = serde_json::from_str(text)?;
+        let Some(managed) = metadata.and_then(|metadata| metadata.managed_fields) else {
             return Ok(Self { text: text.to_owned(), applied: None });
         };
         let applied = applied(managed, manager)?;
-        let metadata = to_raw_value(&metadata)?;
-        object.insert("metadata".to_owned(), &metadata);
-        Ok(Self { text: serde_json::to_string(&object)?, applied })
+        let slim = without(text, managed).map_or_else(|| rewritten(text), Ok)?;
+        Ok(Self { text: slim, applied })
     }
+}
+
+/// `text` but for the managed fields, whose value is `managed`, a part of it. `None` if their name is written with escapes.
+fn without(text: &str, managed: &RawValue) -> Option<String> {
+    let start = managed.get().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    let end = start.checked_add(managed.get().len())?;
+    let before = text.get(..start)?.trim_end().strip_suffix(':')?.trim_end();
+    let before = before.strip_suffix('"')?.strip_suffix(MANAGED_FIELDS)?.strip_suffix('"')?.trim_end();
+    let after = text.get(end..)?.trim_start();
+    // One comma goes with it, if there is one.
+    let (before, after) = match before.strip_suffix(',') {
+        Some(before) => (before, after),
+        None => (before, after.strip_prefix(',').unwrap_or(after)),
+    };
+    Some([before, after].concat())
+}
+
+/// The same, by reading all of it.
+fn rewritten(text: &str) -> serde_json::Result<String> {
+    let mut object: Value = serde_json::from_str(text)?;
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove(MANAGED_FIELDS);
+    }
+    serde_json::to_string(&object)
 }
 
 /// The fields that `manager` applied. What was applied to a subresource is nobody's to compare.
@@ -88,6 +122,28 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&slim.text).unwrap(), wanted);
         assert_eq!(slim.applied.as_deref(), Some(r#"{"f:data":{"f:me-Apply":{}}}"#));
         assert_eq!(Slim::of(&object.to_string(), "you").unwrap().applied, None);
+    }
+
+    #[test]
+    fn managed_fields_are_found_wherever_they_are() {
+        let managed = r#""managedFields" : [{"manager": "me", "operation": "Apply", "fieldsV1": {"f:a\"]": {}}}]"#;
+        let escaped = managed.replace("managed", "\\u006danaged");
+        let others = r#""name": "x", "labels": {"a": "},\"managedFields\":["}"#;
+        let metadata = [
+            format!("{{{managed}, {others}}}"),
+            format!("{{ {others} ,\n{managed}\n}}"),
+            format!(r#"{{"uid": "u", {managed} , {others}}}"#),
+            format!("{{{managed}}}"),
+            format!("{{{others}, {escaped}}}"),
+        ];
+        for metadata in metadata {
+            let text = format!(r#"{{"kind": "Thing", "metadata": {metadata}, "spec": {{}}}}"#);
+            let mut wanted: Value = serde_json::from_str(&text).unwrap();
+            wanted["metadata"].as_object_mut().unwrap().remove("managedFields");
+            let slim = Slim::of(&text, "me").unwrap();
+            assert_eq!(serde_json::from_str::<Value>(&slim.text).unwrap(), wanted, "{text}");
+            assert_eq!(slim.applied.as_deref(), Some(r#"{"f:a\"]": {}}"#), "{text}");
+        }
     }
 
     #[test]

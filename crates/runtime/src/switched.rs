@@ -68,7 +68,7 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Style for Reconciled<R> {
 
 /// A [`Reconcile`] whose objects have the switches pause, force and restart.
 ///
-/// A paused object is not reconciled until it is resumed or deleted. A forced run is told by [`Context::is_forced`]. After
+/// A paused object is not reconciled until it is resumed, its deletion included. A forced run is told by [`Context::is_forced`]. After
 /// a run that was asked to restart, the Pods of the object's workloads are. One that is in a hot loop is left alone for a while.
 pub struct Switched<R: Reconcile> {
     reconcile: Arc<R>,
@@ -212,9 +212,6 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R>
     type Resource = R::Resource;
 
     async fn reconcile(&self, object: Arc<R::Resource>, cx: &Context<R::Resource>) -> Result<Action, Error> {
-        if object.meta().deletion_timestamp.is_some() {
-            return self.reconcile.reconcile(object, cx).await;
-        }
         let key = ObjectKey::of(&*object);
         let mut switches = self.switches(&key, &object);
         let changed = self.counter.pause(&key, switches.paused, &cx.handle.metrics);
@@ -224,6 +221,13 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R>
             let statements = if is_told { vec![paused_statement()] } else { Vec::new() };
             self.tell(&object, statements, cx).await?;
             return Ok(Action::Await);
+        }
+        let before = self.conditions.map(|read| read(&object));
+        let was = |type_: &str| before.as_deref().is_some_and(|it| condition::is_true(it, type_));
+        let is_resumed = was(names::condition::PAUSED) || before.is_none() && changed;
+        if object.meta().deletion_timestamp.is_some() {
+            self.tell(&object, is_resumed.then(resumed_statement).into_iter().collect(), cx).await?;
+            return self.reconcile.reconcile(object, cx).await;
         }
         if let Some(action) = self.cool_down(&key, &object, cx).await? {
             return Ok(action);
@@ -236,11 +240,7 @@ impl<R: Reconcile<Resource: Object<DynamicType = ()>>> Reconcile for Switched<R>
             switches.restart = is_done || self.conditions.is_some();
         }
         let mut statements = switches.statements();
-        let before = self.conditions.map(|read| read(&object));
-        let was = |type_: &str| before.as_deref().is_some_and(|it| condition::is_true(it, type_));
-        if was(names::condition::PAUSED) || before.is_none() && changed {
-            statements.push(resumed_statement());
-        }
+        statements.extend(is_resumed.then(resumed_statement));
         let degraded = before.iter().flatten().find(|it| it.type_ == names::condition::DEGRADED && is_own(it));
         statements.extend(degraded.map(|it| heat::over_statement(&it.reason)));
         self.tell(&object, statements, cx).await?;

@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass::runtime::tap::Tap;
 use windlass::runtime::webhook::{Serving, Way, Webhooks};
-use windlass::runtime::{Health, Manager, ManagerConfig, Namespaces, RunError};
+use windlass::runtime::{Health, Manager, ManagerConfig, Metrics, Namespaces, RunError};
 use windlass::{Chain, Program};
 
 use crate::{TestCluster, wait};
@@ -18,6 +18,7 @@ const NAMESPACE: &str = "default";
 pub struct Operation {
     tap: Tap,
     health: Health,
+    metrics: Metrics,
     stop: DropGuard,
     running: JoinHandle<Result<(), RunError>>,
     serving: Option<Serving>,
@@ -33,13 +34,13 @@ impl TestCluster {
         let stop = CancellationToken::new();
         let config = ManagerConfig { clock: self.clock().clock(), ..ManagerConfig::new(program.name()) };
         let mut manager = Manager::new(self.client(), config);
-        let health = manager.health().clone();
+        let (health, metrics) = (manager.health().clone(), manager.metrics().clone());
         self.define(program.registration(Vec::new()).chains.iter().map(Chain::definition)).await;
         let serving = serve(program, &manager, &stop).await;
         program.install(&mut manager, Namespaces::all());
         let tap = manager.tap().clone();
         let running = tokio::spawn(manager.run(stop.clone()));
-        Operation { tap, health, stop: stop.drop_guard(), running, serving }
+        Operation { tap, health, metrics, stop: stop.drop_guard(), running, serving }
     }
 }
 
@@ -71,6 +72,11 @@ impl Operation {
     /// What is well with it and what is not, as its probes would say.
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Ends it and waits for that; what it made stays.

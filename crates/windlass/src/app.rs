@@ -8,12 +8,13 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde_json::Value;
-use windlass_core::admission::{Hook, Request, Verdict};
-use windlass_core::{Chain, CustomResource, Operator, Versions};
+use windlass_core::admission::Hook;
+use windlass_core::{Chain, CustomResource, Operator, Upgrades, Versions};
 use windlass_runtime::engine::{Cleanup, Declaration, Declared, Style};
 use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Bytes, Change, Handle, Manager, Namespaces, Object, ObjectKey, Stream, http};
 
+use crate::capability::{Ability, Provided};
 use crate::manifests::{self, ManifestOptions};
 use crate::rbac::{Basis, Need, Scope};
 use crate::{command, rbac};
@@ -30,14 +31,15 @@ type Extension = Box<dyn Fn(&mut Manager, &Handle, &Namespaces) + Send + Sync>;
 #[must_use = "call .main()"]
 pub struct App<O: Style> {
     name: String,
-    declaration: Declaration<O>,
+    pub(crate) declaration: Declaration<O>,
     /// The kinds that it defines, with their versions.
     chains: Vec<Chain>,
-    hooks: Vec<Hook>,
+    pub(crate) hooks: Vec<Hook>,
     extensions: Vec<Extension>,
     needs: Vec<Need>,
     version: Option<String>,
     commands: Vec<OwnCommand>,
+    pub(crate) abilities: Vec<Provided>,
 }
 
 /// A command that a program has besides those of every operator.
@@ -67,6 +69,10 @@ pub trait Program: Send + Sync {
     fn registration(&self, namespaces: Vec<String>) -> Registration;
     /// The commands that it has besides those of every operator.
     fn commands(&self) -> Vec<OwnCommand> {
+        Vec::new()
+    }
+    /// What it is able to do for what it keeps: see [`Ability`](crate::Ability).
+    fn abilities(&self) -> Vec<Provided> {
         Vec::new()
     }
     /// The kinds that it uses, besides its own.
@@ -110,6 +116,7 @@ impl<O: Style> App<O> {
             needs: Vec::new(),
             version: None,
             commands: Vec::new(),
+            abilities: Vec::new(),
         }
     }
 
@@ -221,37 +228,6 @@ impl<O: Style> App<O> {
         self
     }
 
-    /// `fill` enters what new and changed resources do not say, before they are checked and stored.
-    pub fn defaulting(self, fill: impl Fn(&mut O::Resource, &Request<O::Resource>) + Send + Sync + 'static) -> Self {
-        self.webhook(Hook::default(fill))
-    }
-
-    /// `judge` may refuse new and changed resources, and warn of them.
-    pub fn validating(
-        self,
-        judge: impl Fn(&O::Resource, &Request<O::Resource>) -> Verdict + Send + Sync + 'static,
-    ) -> Self {
-        self.webhook(Hook::validate(judge))
-    }
-
-    /// `judge` may refuse the deletion of resources.
-    pub fn validating_deletion(
-        self,
-        judge: impl Fn(&O::Resource, &Request<O::Resource>) -> Verdict + Send + Sync + 'static,
-    ) -> Self {
-        self.webhook(Hook::validate_deletion(judge))
-    }
-
-    /// A webhook for objects of any kind, with options: see [`Hook`]. There is one of each sort for a kind.
-    ///
-    /// # Panics
-    /// If there is one of this sort for the kind already.
-    pub fn webhook(mut self, hook: Hook) -> Self {
-        assert!(self.hooks.iter().all(|known| known.path() != hook.path()), "there are two webhooks {}", hook.path());
-        self.hooks.push(hook);
-        self
-    }
-
     /// How many resources are worked on at the same time.
     pub fn workers(mut self, workers: usize) -> Self {
         self.declaration = self.declaration.workers(workers);
@@ -316,6 +292,15 @@ impl<O: Operator> App<O> {
     }
 }
 
+impl<O: Upgrades> App<O> {
+    /// Resources are upgraded, and go back by themselves to what was last known to be good (see [`Upgrades`]). Revisions are
+    /// kept as ControllerRevisions, and `status.upgrade` tells of them.
+    pub fn upgrades(mut self) -> Self {
+        self.declaration = self.declaration.upgrades();
+        self.able::<<O as Operator>::Resource>(Ability::Upgrade)
+    }
+}
+
 impl<O: Cleanup> App<O> {
     /// The operator has something to do before a resource may go: resources get a finalizer.
     pub fn cleanup(mut self) -> Self {
@@ -341,11 +326,17 @@ impl<O: Style> Program for App<O> {
         if !self.declaration.is_namespaced() {
             namespaces.clear();
         }
-        Registration { name: self.name.clone(), hooks: self.hooks.clone(), chains: self.chains.clone(), namespaces }
+        let upgraded = self.declaration.has_upgrades();
+        let chains = self.chains.iter().map(|chain| chain.clone().upgraded(upgraded)).collect();
+        Registration { name: self.name.clone(), hooks: self.hooks.clone(), chains, namespaces }
     }
 
     fn commands(&self) -> Vec<OwnCommand> {
         self.commands.clone()
+    }
+
+    fn abilities(&self) -> Vec<Provided> {
+        self.abilities.clone()
     }
 
     fn kinds(&self) -> Vec<Declared> {

@@ -8,6 +8,7 @@ use windlass_runtime::webhook::Registration;
 use windlass_runtime::{Handle, Manager, Namespaces};
 
 use crate::app::{OwnCommand, Program};
+use crate::capability::Provided;
 use crate::rbac::Need;
 
 /// Makes one program of several operators: add each by [`Crew::with`], then call [`Crew::main`].
@@ -86,6 +87,10 @@ impl Program for Crew {
 
     fn commands(&self) -> Vec<OwnCommand> {
         self.members.iter().flat_map(|member| member.commands()).collect()
+    }
+
+    fn abilities(&self) -> Vec<Provided> {
+        self.members.iter().flat_map(|member| member.abilities()).collect()
     }
 
     fn kinds(&self) -> Vec<Declared> {

@@ -33,6 +33,7 @@ extern crate self as windlass;
 mod app;
 pub mod backup;
 pub mod bundle;
+mod capability;
 mod command;
 mod connect;
 mod crew;
@@ -46,17 +47,19 @@ pub mod plan;
 pub mod prelude;
 pub mod rbac;
 mod reconciler;
+mod webhook;
 
 pub use app::{App, OwnCommand, Program, operator};
+pub use capability::{Ability, Provided};
 pub use crew::{Crew, program};
 pub use handlers::handlers;
 pub use manifests::{Extra, ManifestOptions};
 pub use reconciler::{ReconcileApp, controller, reconcile};
 pub use windlass_core::admission::{self, Hook, Operation, Request, Verdict};
 pub use windlass_core::{
-    Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, Loss, Losses, NoStatus, Operator,
-    OrderError, Outcome, Part, Piece, Pods, Readiness, Refused, Rule, Scale, Severity, Statement, Status, Truth,
-    Versions, View, World, condition, definition, names,
+    Chain, Child, Column, ConvertError, CustomResource, Desired, Event, Facts, FailedRevision, Health, KnownGood, Loss,
+    Losses, NoStatus, Operator, OrderError, Outcome, Part, Piece, Pods, Readiness, Refused, Rule, Scale, Severity,
+    Statement, Status, Trial, Truth, UpgradeStatus, Upgrades, Versions, View, World, condition, definition, names,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime as runtime;
@@ -82,12 +85,16 @@ mod book {
     mod packaging {}
     #[doc = include_str!("../../../docs/parts.md")]
     mod parts {}
+    #[doc = include_str!("../../../docs/projects.md")]
+    mod projects {}
     #[doc = include_str!("../../../docs/resources.md")]
     mod resources {}
     #[doc = include_str!("../../../docs/runtime.md")]
     mod runtime {}
     #[doc = include_str!("../../../docs/testing.md")]
     mod testing {}
+    #[doc = include_str!("../../../docs/upgrades.md")]
+    mod upgrades {}
     #[doc = include_str!("../../../docs/versions.md")]
     mod versions {}
     #[doc = include_str!("../../../docs/webhooks.md")]

@@ -16,8 +16,8 @@ pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
 pub use windlass_core::admission::{Hook, Operation, Request, Verdict};
 pub use windlass_core::{
-    CustomResource, Desired, Event, NoStatus, Operator, Outcome, Part, Pods, Readiness, Statement, Status, Truth,
-    Versions, World,
+    CustomResource, Desired, Event, Health, NoStatus, Operator, Outcome, Part, Pods, Readiness, Statement, Status,
+    Truth, Upgrades, Versions, World,
 };
 pub use windlass_derive::{Resource, Schema};
 pub use windlass_runtime::engine::Cleanup;

@@ -12,7 +12,7 @@ use windlass::kube::api::{Patch, PatchParams, PostParams};
 use windlass::prelude::*;
 use windlass::runtime::{Manager, ManagerConfig, Metrics, Namespaces};
 use windlass::serde_json::{self, Value, json};
-use windlass::{Program, condition};
+use windlass::{Ability, Program, condition};
 use windlass_testkit::{Profile, TestCluster};
 
 /// A shop.
@@ -66,6 +66,16 @@ async fn start() -> (TestCluster, Metrics) {
     let metrics = manager.metrics().clone();
     tokio::spawn(manager.run(CancellationToken::new()));
     (cluster, metrics)
+}
+
+#[test]
+fn what_is_served_is_what_the_program_is_able_to_do() {
+    let program = windlass::program("shops").with(backups(Shops)).with(schedules::<Shops>()).with(restores(Shops));
+    let able: Vec<(Ability, String)> =
+        program.abilities().iter().map(|it| (it.ability(), it.kind().to_owned())).collect();
+    let of_shops = |ability| (ability, "Shop".to_owned());
+    assert_eq!(able, [Ability::Backup, Ability::Schedule, Ability::Restore].map(of_shops));
+    assert!(windlass::program("none").abilities().is_empty());
 }
 
 async fn shop(cluster: &TestCluster, name: &str) {

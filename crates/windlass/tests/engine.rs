@@ -235,6 +235,27 @@ async fn a_resource_goes_when_its_cleanup_succeeds_and_not_before() {
     fixture.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_resource_is_not_cleaned_up_before_it_is_resumed() {
+    let fixture = Fixture::start().await;
+    fixture.write("n", "hello", false).await;
+    fixture.says("n", "Ready", "Settled").await;
+    fixture.edit("n", json!({"metadata": {"annotations": {names::PAUSED: "true"}}})).await;
+    fixture.says("n", "Paused", "Paused").await;
+    fixture.notes().delete("n", &DeleteParams::default()).await.unwrap();
+    fixture.says("n", "DeletionBlocked", "Paused").await;
+    assert_eq!(fixture.config_maps().get("n").await.unwrap().data.unwrap()["text"], "hello");
+
+    fixture.cleanup_works.store(false, Ordering::SeqCst);
+    fixture.edit("n", json!({"metadata": {"annotations": {names::PAUSED: null}}})).await;
+    let note = fixture.says("n", "DeletionBlocked", "CleanupFailed").await;
+    assert!(!condition::is_true(&note.status.unwrap().conditions, "Paused"), "it goes on, and says so");
+    fixture.cleanup_works.store(true, Ordering::SeqCst);
+    let gone = await_condition(fixture.notes(), "n", |note: Option<&Note>| note.is_none());
+    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+    fixture.end().await;
+}
+
 /// How a call fails.
 #[derive(Clone, Copy, Debug)]
 enum Fault {

@@ -169,6 +169,24 @@ async fn resources_of_a_reconcile_are_paused_forced_and_restarted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_paused_object_is_not_reconciled_for_its_deletion() {
+    let count = Count::default();
+    let app = windlass::reconcile(Servers(count.clone())).owns::<Deployment>();
+    let (cluster, _) = start(&app).await;
+    let metadata = json!({"name": "s", "finalizers": ["example.com/mine"], "annotations": {names::PAUSED: "true"}});
+    cluster.create::<Server>(json!({"metadata": metadata, "spec": {"text": "one"}})).await;
+    says(&cluster, "Paused", "Paused", "nothing is touched").await;
+    cluster.api::<Server>().delete("s", &Default::default()).await.unwrap();
+    // Another object that comes after it is served: the deletion was looked at.
+    cluster.create::<Server>(json!({"metadata": {"name": "marker"}, "spec": {"text": "one"}})).await;
+    cluster.until("marker", |deployment: &Deployment| text(deployment) == "one").await;
+    assert!(cluster.api::<Deployment>().get_opt("s").await.unwrap().is_none(), "it was never reconciled");
+    annotate::<Server>(&cluster, "s", names::PAUSED, Value::Null).await;
+    cluster.until("s", |deployment: &Deployment| text(deployment) == "one").await;
+    says(&cluster, "Paused", "Resumed", "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_without_a_status_are_too_and_events_tell_of_it() {
     let count = Count::default();
     let app = windlass::controller(Maps(count.clone())).owns::<Deployment>();

@@ -110,6 +110,58 @@ async fn a_try_is_known_to_be_one_and_warnings_arrive() {
     served.end().await;
 }
 
+/// Refuses a title that another ticket has, while somebody is at the desk.
+fn judge_by_others(ticket: &Ticket, _: &Request<Ticket>, world: &World) -> Verdict {
+    let is_same = |other: &Ticket| other.spec.title == ticket.spec.title && other.name_any() != ticket.name_any();
+    let is_staffed = world.get::<ConfigMap>(Some("default"), "desk").is_some();
+    let is_taken = world.all::<Ticket>().iter().any(|other| is_same(other));
+    Verdict::allow().deny_if(!is_staffed, "nobody is at the desk").invalid_if(
+        is_taken,
+        "spec.title",
+        "another ticket has this title",
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_judge_sees_the_kinds_that_are_declared_and_the_other_resources() {
+    let cluster = TestCluster::start().await;
+    let app = windlass::operator(Tickets).watches::<ConfigMap>(|_| Vec::new()).validating_in_world(judge_by_others);
+    // At once: whoever asks before the caches are filled waits for them.
+    let operator = cluster.run(&app).await;
+    let tickets: Api<Ticket> = cluster.api();
+    let create = async |name, title| tickets.create(&PostParams::default(), &ticket(name, title)).await;
+    let refusal = create("t", "lamp").await.unwrap_err().to_string();
+    assert!(refusal.contains("nobody is at the desk"), "{refusal}");
+
+    cluster.create::<ConfigMap>(json!({"metadata": {"name": "desk"}})).await;
+    let first = async {
+        while let Err(refusal) = create("t", "lamp").await {
+            assert!(refusal.to_string().contains("nobody is at the desk"), "{refusal}");
+        }
+    };
+    tokio::time::timeout(PATIENCE, first).await.unwrap();
+    create("other", "chair").await.unwrap();
+    // That a ticket exists is in the cache a moment after it does.
+    let refused = async {
+        while let Ok(made) = create("u", "lamp").await {
+            tickets.delete(&made.name_any(), &DeleteParams::default()).await.unwrap();
+        }
+        create("u", "lamp").await.unwrap_err().to_string()
+    };
+    let refusal = tokio::time::timeout(PATIENCE, refused).await.unwrap();
+    assert!(refusal.contains("spec.title: another ticket has this title"), "{refusal}");
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_judge_that_cannot_see_fails_the_request_and_refuses_nothing() {
+    let served = Served::start(&windlass::operator(Tickets).validating_in_world(judge_by_others)).await;
+    // The operator is not at work in this process, so nothing is known of the world.
+    let failure = served.cluster.api().create(&PostParams::default(), &ticket("t", "lamp")).await.unwrap_err();
+    assert!(failure.to_string().contains("failed calling webhook"), "{failure}");
+    served.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_fails_one_request_and_no_other() {
     let served = Served::start(&app()).await;

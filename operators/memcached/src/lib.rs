@@ -1,5 +1,7 @@
 //! Keeps memcached clusters running: one Deployment and one Service per resource.
 
+mod upgrade;
+
 use std::collections::BTreeMap;
 
 use windlass::prelude::*;
@@ -22,6 +24,10 @@ pub struct MemcachedSpec {
     #[schema(min_length = 1, max_length = 255, cel("!self.contains(' ')", message = "an image has no spaces"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// Further arguments of memcached, such as -m and 128.
+    #[schema(max_items = 32)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
 }
 
 /// What is known of a memcached cluster.
@@ -47,13 +53,14 @@ pub fn app() -> App<MemcachedOperator> {
         .owns::<Deployment>()
         .owns::<Service>()
         .pods()
+        .upgrades()
         .webhook(judge)
 }
 
 /// Warns of images that may become others while a cluster runs.
 fn judge(memcached: &Memcached, _: &Request<Memcached>) -> Verdict {
-    let image = memcached.spec.image.as_deref().unwrap_or(DEFAULT_IMAGE);
-    let (_, name) = image.rsplit_once('/').unwrap_or(("", image));
+    let image = image(memcached);
+    let (_, name) = image.rsplit_once('/').unwrap_or(("", &image));
     let is_fixed = name.contains(['@', ':']) && !name.ends_with(":latest");
     Verdict::allow().warn_if(!is_fixed, format!("{image} may become another image: name a version"))
 }
@@ -76,7 +83,8 @@ impl Operator for MemcachedOperator {
 fn deployment(memcached: &Memcached) -> Deployment {
     let container = Container {
         name: "memcached".into(),
-        image: Some(memcached.spec.image.clone().unwrap_or_else(|| DEFAULT_IMAGE.into())),
+        image: Some(image(memcached)),
+        args: Some(memcached.spec.arguments.clone()).filter(|arguments| !arguments.is_empty()),
         ports: Some(vec![ContainerPort {
             name: Some("memcached".into()),
             container_port: PORT,
@@ -100,6 +108,10 @@ fn deployment(memcached: &Memcached) -> Deployment {
         ..DeploymentSpec::default()
     };
     Deployment { metadata: metadata(memcached), spec: Some(spec), ..Deployment::default() }
+}
+
+fn image(memcached: &Memcached) -> String {
+    memcached.spec.image.clone().unwrap_or_else(|| DEFAULT_IMAGE.into())
 }
 
 /// Headless: a client of memcached spreads its keys over all nodes, so it has to see each of them.
@@ -137,7 +149,8 @@ mod tests {
     use super::*;
 
     fn memcached(size: u32, image: Option<&str>) -> Memcached {
-        let mut memcached = Memcached::new("cache", MemcachedSpec { size, image: image.map(Into::into) });
+        let mut memcached =
+            Memcached::new("cache", MemcachedSpec { size, image: image.map(Into::into), arguments: Vec::new() });
         memcached.metadata.uid = Some("owner".into());
         memcached
     }

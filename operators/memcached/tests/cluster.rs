@@ -55,7 +55,7 @@ impl Fixture {
     }
 
     async fn create(&self, name: &str, size: u32) {
-        let memcached = Memcached::new(name, MemcachedSpec { size, image: None });
+        let memcached = Memcached::new(name, MemcachedSpec { size, image: None, arguments: Vec::new() });
         self.api().create(&PostParams::default(), &memcached).await.unwrap();
     }
 
@@ -65,7 +65,10 @@ impl Fixture {
             let nodes = status.map_or(0, |status| status.nodes.len());
             let observed = status.and_then(|status| status.observed_generation) == memcached.metadata.generation;
             let is_ready = is_true(memcached, "/status/conditions", "Ready");
-            memcached.name_any() == name && observed && is_ready && nodes == size
+            // That it is healthy is noticed a moment after it is ready, when the Deployment says so, too.
+            let trial = status.and_then(|status| status.upgrade.as_ref()?.in_progress.as_ref());
+            let is_healthy = trial.is_none_or(|trial| trial.healthy_since.is_some());
+            memcached.name_any() == name && observed && is_ready && is_healthy && nodes == size
         })
         .await
     }
@@ -197,11 +200,14 @@ fn the_role_is_enough_and_not_more_than_needed(life: Recording) {
         "get services",
         "get replicasets.apps",
         "get pods",
+        "get controllerrevisions.apps",
         // Clusters with OwnerReferencesPermissionEnforcement ask for it; the embedded one does not.
         "update memcacheds.cache.example.com/finalizers",
         // Both children are always wanted; the next release may want one no longer, and has to remove it.
         "delete deployments.apps",
         "delete services",
+        // A revision goes when another one is known to be good, which takes a minute: `upgrades.rs` has that.
+        "delete controllerrevisions.apps",
         // Only an event that repeats is counted.
         "patch events",
     ]);
@@ -267,7 +273,7 @@ async fn an_object_of_somebody_else_is_not_taken_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_size_out_of_range_is_refused_by_the_definition() {
     let fixture = Fixture::start().await;
-    let memcached = Memcached::new("cache", MemcachedSpec { size: 17, image: None });
+    let memcached = Memcached::new("cache", MemcachedSpec { size: 17, image: None, arguments: Vec::new() });
     let refusal = fixture.api().create(&PostParams::default(), &memcached).await.unwrap_err();
     assert!(refusal.to_string().contains("spec.size"), "{refusal}");
     fixture.end().await;

@@ -215,6 +215,18 @@ fn a_bundle_is_the_same_wherever_it_is_written() {
 }
 
 #[test]
+fn the_level_of_a_bundle_is_printed_with_its_reasons() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = operator(&["bundle", "-o", dir.path().join("bundle.tar").to_str().unwrap()]);
+    let printed = said(&output);
+    let page = include_str!("../../../docs/packaging.md");
+    let shown = page.split("```text\ncapability level").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    for line in format!("capability level{shown}").lines().filter(|line| line.trim() != "…") {
+        assert!(printed.contains(line), "the page says {line:?}, but this was printed:\n{printed}");
+    }
+}
+
+#[test]
 fn what_tests_recorded_is_added_to_the_role_and_told_apart_from_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();

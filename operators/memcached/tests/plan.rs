@@ -114,19 +114,22 @@ fn after(plan: &Plan, kind: &str) -> Value {
 async fn what_a_new_resource_leads_to_is_what_then_happens() {
     let cluster = cluster().await;
     let plan = foresee(&cluster, &apply(3)).await.unwrap();
+    let mut changes = summary(&plan);
+    changes.sort_by_key(|(_, object, _)| *object);
     assert_eq!(
-        summary(&plan),
+        changes,
         [
-            (What::Create, "Service default/x", false),
+            (What::Create, "ControllerRevision default/memcached-x-a2e24e9a85", false),
             (What::Create, "Deployment default/x", false),
             (What::Create, "Memcached default/x", true),
+            (What::Create, "Service default/x", false),
         ]
     );
     assert!(plan.settled);
     assert_eq!(plan.said, [""; 0], "what was asked for is not news");
     let text = plan.to_string();
     assert!(text.contains("+ Deployment default/x") && text.contains("spec.replicas: 3"), "{text}");
-    assert!(text.contains("2 to create, 0 to change, 0 to delete. Nothing was done."), "{text}");
+    assert!(text.contains("3 to create, 0 to change, 0 to delete. Nothing was done."), "{text}");
 
     come_true(&cluster, &apply(3)).await;
     let client = cluster.client();
@@ -180,6 +183,7 @@ async fn what_goes_with_a_resource_is_shown() {
     assert_eq!(
         changes,
         [
+            (What::Delete, "ControllerRevision default/memcached-x-a2e24e9a85", false),
             (What::Delete, "Deployment default/x", false),
             (What::Delete, "Memcached default/x", true),
             (What::Delete, "Service default/x", false),

@@ -149,7 +149,7 @@ async fn the_permissions_of_the_manifests_are_enough_and_the_lease_is_given_back
     running.says("Permissions are complete").await;
 
     let memcacheds: Api<Memcached> = Api::namespaced(installed.client.clone(), "default");
-    let memcached = Memcached::new("cache", MemcachedSpec { size: 1, image: None });
+    let memcached = Memcached::new("cache", MemcachedSpec { size: 1, image: None, arguments: Vec::new() });
     memcacheds.create(&PostParams::default(), &memcached).await.unwrap();
     tokio::time::timeout(PATIENCE, await_condition(memcacheds, "cache", is_ready)).await.unwrap().unwrap();
     let readiness = get(port, "/readyz").await;
@@ -193,7 +193,7 @@ async fn a_missing_permission_is_named_with_the_rule_to_add() {
     let port = free_port().await;
     let mut running = installed.run(port);
     let line = running.says("Permissions are missing").await;
-    let rule = r#"{apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "create", "patch", "delete"]}"#;
+    let rule = r#"{apiGroups: ["apps"], resources: ["controllerrevisions", "deployments"], verbs: ["get", "list", "watch", "create", "patch", "delete"]}"#;
     assert!(line.contains(rule), "{line}");
     let readiness = get(port, "/readyz").await;
     assert!(readiness.starts_with("HTTP/1.1 503") && readiness.contains("[-]permissions failed: add"), "{readiness}");

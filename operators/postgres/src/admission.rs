@@ -1,5 +1,6 @@
 //! What a `PostgresCluster` may not ask for, and why.
 
+use windlass::backup::Location;
 use windlass::prelude::*;
 
 use crate::kind::PostgresCluster;
@@ -34,7 +35,16 @@ pub(crate) fn judge(cluster: &PostgresCluster, request: &Request<PostgresCluster
     let image = spec.image.as_deref().unwrap_or(DEFAULT_IMAGE);
     verdict
         .warn_if(major(image).is_none(), format!("{image} does not say its version: name one, such as {DEFAULT_IMAGE}"))
+        .warn_if(
+            is_open(spec.archive.as_ref()),
+            "spec.archive.s3.endpoint is http: what is archived can be read on its way",
+        )
         .warn_if(any > 0 && any == standbys, "every standby has to be there: writes wait as soon as one is away")
+}
+
+/// Whether what goes to a location can be read by whoever is between.
+fn is_open(location: Option<&Location>) -> bool {
+    location.and_then(|location| location.s3.as_ref()).is_some_and(|s3| s3.endpoint.starts_with("http://"))
 }
 
 /// The image of a cluster that names none.

@@ -8,11 +8,12 @@ use windlass::k8s_openapi::api::core::v1::{
 };
 use windlass::prelude::*;
 
-use crate::archive::{self, Layout, RECOVERY, STORAGE};
+use crate::archive::{self, ARCHIVE, Layout, ORIGIN, RECOVERY, STORAGE};
 use crate::instance::SOCKETS;
 use crate::kind::{MemberStatus, PostgresCluster, PostgresClusterSpec, PostgresClusterStatus, Recovery};
 use crate::names;
-use crate::operator::workload::{claimed, image, security};
+use crate::operator::PostgresOperator;
+use crate::operator::workload::{image, security};
 use crate::supervisor::Supervisor;
 
 /// The only way to take one as yet.
@@ -20,7 +21,7 @@ const BASE_BACKUP: &str = "basebackup";
 /// A Pod that is told to end has nothing to write down.
 const TERMINATION_GRACE_SECONDS: i64 = 5;
 
-/// Where a backup is restored that is thrown away afterwards.
+/// Where a backup is restored that is thrown away afterwards, and made if it cannot be made in its storage.
 const SCRATCH: &str = "/scratch";
 
 /// Backs up PostgreSQL clusters.
@@ -39,6 +40,10 @@ impl Backups for PostgresBackups {
 
     const METHODS: &'static [&'static str] = &[BASE_BACKUP];
 
+    fn carried_out(&self, cluster: &PostgresCluster) -> PostgresCluster {
+        PostgresOperator::default().carried_out(cluster)
+    }
+
     fn take(&self, _: &BackupOrder, cluster: &PostgresCluster) -> Result<PodSpec, Obstacle> {
         let name = cluster.name_any();
         let Some(location) = &cluster.spec.archive else {
@@ -49,59 +54,29 @@ impl Backups for PostgresBackups {
             source(&status).and_then(|source| Some((source, layout(&status)?))).ok_or_else(|| {
                 Obstacle::new("NoSource", format!("no member of {name} serves and archives: its conditions say why"))
             })?;
-        let container = self.container(cluster, source, &layout);
-        Ok(PodSpec {
-            containers: vec![container],
-            volumes: Some(vec![claimed("archive", &location.claim.name, false), self.supervisor.volume()]),
-            security_context: Some(security()),
-            automount_service_account_token: Some(false),
-            termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
-            ..PodSpec::default()
-        })
+        let mut pod = self.pod(self.container(cluster, source, &layout));
+        pod.volumes.get_or_insert_default().push(scratch("scratch"));
+        location.attach(&mut pod, ARCHIVE);
+        Ok(pod)
     }
 
     fn verify(&self, id: &str, backup: &BackupStatus) -> Option<PodSpec> {
         let spec: PostgresClusterSpec = serde_json::from_value(backup.configuration.clone()?).ok()?;
-        let (layout, claim) = (Layout::around(backup.location.as_ref()?)?, spec.archive.as_ref()?.claim.name.clone());
+        let (layout, location) = (Layout::around(backup.location.as_ref()?)?, spec.archive.clone()?);
         let words = ["--storage", RECOVERY, "--archive", layout.top(), "verify", id, SCRATCH];
-        let mount = |name: &str, path: &str, read_only| VolumeMount {
-            name: name.into(),
-            mount_path: path.into(),
-            read_only: Some(read_only),
-            ..VolumeMount::default()
-        };
-        let scratch = |name: &str| Volume {
-            name: name.into(),
-            empty_dir: Some(EmptyDirVolumeSource::default()),
-            ..Volume::default()
-        };
         let container = Container {
             name: "verify".into(),
             image: Some(image(&PostgresCluster::new("", spec.clone()))),
             command: Some(self.supervisor.command(archive::COMMAND)),
             args: Some(words.map(str::to_owned).to_vec()),
             resources: spec.resources,
-            volume_mounts: Some(vec![
-                mount("recovery", RECOVERY, true),
-                mount("scratch", SCRATCH, false),
-                mount("sockets", SOCKETS, false),
-                self.supervisor.mount(),
-            ]),
+            volume_mounts: Some(vec![mount("scratch", SCRATCH), mount("sockets", SOCKETS), self.supervisor.mount()]),
             ..Container::default()
         };
-        Some(PodSpec {
-            containers: vec![container],
-            volumes: Some(vec![
-                claimed("recovery", &claim, true),
-                scratch("scratch"),
-                scratch("sockets"),
-                self.supervisor.volume(),
-            ]),
-            security_context: Some(security()),
-            automount_service_account_token: Some(false),
-            termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
-            ..PodSpec::default()
-        })
+        let mut pod = self.pod(container);
+        pod.volumes.get_or_insert_default().extend([scratch("scratch"), scratch("sockets")]);
+        location.attach(&mut pod, ORIGIN);
+        Some(pod)
     }
 
     fn restored(&self, order: &RestoreOrder) -> Result<PostgresCluster, String> {
@@ -138,6 +113,18 @@ impl Backups for PostgresBackups {
 }
 
 impl PostgresBackups {
+    /// A Pod that works on a backup.
+    fn pod(&self, container: Container) -> PodSpec {
+        PodSpec {
+            containers: vec![container],
+            volumes: Some(vec![self.supervisor.volume()]),
+            security_context: Some(security()),
+            automount_service_account_token: Some(false),
+            termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
+            ..PodSpec::default()
+        }
+    }
+
     fn container(&self, cluster: &PostgresCluster, source: &MemberStatus, layout: &Layout) -> Container {
         let (name, namespace) = (cluster.name_any(), cluster.namespace().unwrap_or_default());
         let status = cluster.status.as_ref().map(|status| status.own.clone()).unwrap_or_default();
@@ -150,11 +137,11 @@ impl PostgresBackups {
             ("--member", source.name.clone()),
             ("--system-id", status.system_id.unwrap_or_default()),
             ("--server-version", source.version.clone().unwrap_or_default()),
+            ("--scratch", SCRATCH.to_owned()),
         ];
         let words = words.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
         let password =
             SecretKeySelector { name: names::secret(&name, "replication"), key: "password".into(), optional: None };
-        let mount = VolumeMount { name: "archive".into(), mount_path: STORAGE.into(), ..VolumeMount::default() };
         Container {
             name: "backup".into(),
             image: Some(image(cluster)),
@@ -165,7 +152,7 @@ impl PostgresBackups {
                 value: None,
                 value_from: Some(EnvVarSource { secret_key_ref: Some(password), ..EnvVarSource::default() }),
             }]),
-            volume_mounts: Some(vec![mount, self.supervisor.mount()]),
+            volume_mounts: Some(vec![mount("scratch", SCRATCH), self.supervisor.mount()]),
             ..Container::default()
         }
     }
@@ -177,6 +164,15 @@ fn source(status: &PostgresClusterStatus) -> Option<&MemberStatus> {
     let standbys = status.members.iter().filter(|it| is(it, names::REPLICA) && it.state == "Streaming");
     let closest = standbys.min_by_key(|it| (it.lag_bytes.unwrap_or(u64::MAX), it.name.clone()));
     closest.or_else(|| status.members.iter().find(|it| is(it, names::PRIMARY)))
+}
+
+/// A folder of a Pod's own, which goes with it.
+fn scratch(name: &str) -> Volume {
+    Volume { name: name.into(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() }
+}
+
+fn mount(name: &str, path: &str) -> VolumeMount {
+    VolumeMount { name: name.into(), mount_path: path.into(), ..VolumeMount::default() }
 }
 
 /// The archive that the primary writes its log into.

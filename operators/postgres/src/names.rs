@@ -19,6 +19,8 @@ pub(crate) const REVISION: &str = "postgres.windlass.dev/revision";
 /// The annotation of a cluster that asks for another primary: the name of a member, or `any`; more words make it a new request.
 pub const SWITCHOVER: &str = "postgres.windlass.dev/switchover";
 
+/// The setting by which a server says which settings it has read.
+pub(crate) const SETTINGS: &str = "windlass.settings";
 /// Where the server listens.
 pub(crate) const POSTGRES_PORT: u16 = 5432;
 /// Where the supervisor answers.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use windlass::runtime::tenure::Marks;
 
 /// What is wanted of the members: written by the operator into a ConfigMap, read by each of them.
@@ -29,6 +30,19 @@ pub(crate) struct Plan {
     /// The member that is to restart its server for settings that need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) restart: Option<String>,
+}
+
+impl Plan {
+    /// A hash of the settings that people ask for: what a member says of itself is said of these.
+    pub(crate) fn settings(&self) -> String {
+        settings(&self.parameters)
+    }
+}
+
+/// A hash of settings that people ask for.
+pub(crate) fn settings(parameters: &BTreeMap<String, String>) -> String {
+    let text: String = parameters.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    hex::encode(&Sha256::digest(text)[..5])
 }
 
 /// How far the data of a member goes: first by timeline, then by position.
@@ -78,6 +92,19 @@ pub(crate) struct Report {
     pub(crate) version: Option<String>,
     /// Whether settings wait for a restart.
     pub(crate) pending_restart: bool,
+    /// The settings that it was told, by [`Plan::settings`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) settings: Option<String>,
+    /// Whether its server has read them: before, it does not know whether they need a restart.
+    pub(crate) has_read: bool,
+    /// How often in a row its server could not be started with them, or ended.
+    pub(crate) failed_starts: u32,
+    /// Why, the last time.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) failure: String,
+    /// The settings that its server runs without, since it does not take them, and would not start with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
     /// What it does, in a word, and why it does no more.
     pub(crate) state: String,
     #[serde(skip_serializing_if = "String::is_empty")]

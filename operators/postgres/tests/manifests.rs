@@ -21,6 +21,20 @@ fn the_permissions_are_as_agreed() {
 }
 
 #[test]
+fn the_bundle_says_what_the_operator_is_able_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bundle.tar");
+    run(&["bundle", "-o", path.to_str().unwrap()]);
+    let capability = windlass::bundle::Bundle::read(&path).unwrap().description.capability;
+    for deed in ["backs up PostgresCluster when asked", "restores PostgresCluster from a backup"] {
+        assert!(capability.does.iter().any(|it| it == deed), "{capability:?}");
+    }
+    // Backups make no level by themselves: what comes before them has to be there, too.
+    let upgrades = capability.does.iter().any(|it| it.starts_with("upgrades PostgresCluster"));
+    assert_eq!(capability.level, if upgrades { 3 } else { 1 }, "{capability:?}");
+}
+
+#[test]
 fn the_operator_knows_the_image_that_its_members_get_their_supervisor_from() {
     let image = "registry.example.com/postgres-operator:1.0";
     let manifests = run(&["manifests", "--image", image]);

@@ -1,5 +1,5 @@
-//! Programs that tests and comparisons need and that we did not write: Debian packages, and Kubernetes and etcd built from
-//! their Go modules.
+//! Programs that tests and comparisons need and that we did not write: Debian packages, and Kubernetes, etcd and others built
+//! from their Go modules.
 
 mod debian;
 mod go;
@@ -34,6 +34,7 @@ pub(crate) struct Options {
 enum Tool {
     Kubectl,
     Helm,
+    Versitygw,
     KubeApiserver,
     KubeControllerManager,
     KubeScheduler,
@@ -46,8 +47,9 @@ enum Tool {
 /// Installs what the tests need and says where kubectl is.
 pub(crate) fn install() -> Result<PathBuf> {
     debian::packages()?;
-    // Found by the tests under its release.
+    // Found by the tests under their releases.
     helm()?;
+    versitygw()?;
     kubectl()
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let (name, path) = match tool {
             Tool::Kubectl => ("kubectl", kubectl()?),
             Tool::Helm => ("helm", helm()?),
+            Tool::Versitygw => ("versitygw", versitygw()?),
             Tool::KubeApiserver => ("kube-apiserver", kube_apiserver()?),
             Tool::KubeControllerManager => ("kube-controller-manager", kube_controller_manager()?),
             Tool::KubeScheduler => ("kube-scheduler", kube_scheduler()?),
@@ -85,6 +88,17 @@ pub(crate) const HELM: &str = "3.21.4";
 pub(crate) fn helm() -> Result<PathBuf> {
     let package = Package::Program("helm.sh/helm/v3/cmd/helm");
     program("helm", HELM, "one or two minutes", |output| go::build("tools/helm", package, "-s -w", output))
+}
+
+/// The object storage that backups are tested with: a whole S3 server over a folder, which checks signatures and conditions.
+pub(crate) const VERSITYGW: &str = "1.8.0";
+
+/// versitygw, built once per machine.
+pub(crate) fn versitygw() -> Result<PathBuf> {
+    let package = Package::Program("github.com/versity/versitygw/cmd/versitygw");
+    program("versitygw", VERSITYGW, "one or two minutes", |output| {
+        go::build("tools/versitygw", package, "-s -w", output)
+    })
 }
 
 /// kubectl of the pinned release, built once per machine.

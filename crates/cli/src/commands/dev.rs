@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use windlass_cluster::{Cluster, PODS_DEFAULT};
 
-use super::apply::{Mode, apply_all};
 use super::serve;
 use crate::arguments::{ProfileName, ServeOptions, Target};
 use crate::dev::board::{Title, draw};
@@ -16,10 +15,11 @@ use crate::dev::compile::Compile;
 use crate::dev::course::{Course, Event, Order};
 use crate::dev::install::{Installed, install, write_kubeconfig, write_token};
 use crate::dev::process::{Launch, Process};
+use crate::dev::samples::Samples;
 use crate::dev::screen::Screen;
+use crate::dev::sources::Sources;
 use crate::dev::{narrator, nodes, resources, sources};
 use crate::failure::Failure;
-use crate::manifest;
 use crate::scaffold::project::Project;
 use crate::view::output::say;
 
@@ -32,6 +32,8 @@ const TOKEN_RENEWAL: Duration = Duration::from_secs(20 * 60);
 
 /// The file of the cluster's folder with the address at which the operator tells of itself.
 pub(super) const JOURNAL: &str = "operator.journal";
+/// The file of the cluster's folder with the samples that the cluster has.
+const SAMPLES: &str = "samples.json";
 
 /// Options of `dev`.
 #[derive(Args)]
@@ -68,18 +70,23 @@ pub(crate) async fn run(options: &DevOptions, target: &Target) -> Result<(), Fai
         profile: options.profile.word(),
         kubeconfig: short(&kubeconfig).display().to_string(),
     };
-    let namespace = target.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let samples = Samples {
+        folder: project.root.join(sources::SAMPLES),
+        memory: dir.join(SAMPLES),
+        namespace: target.namespace.clone().unwrap_or_else(|| "default".to_owned()),
+        turn: Mutex::default(),
+    };
     let screen = Screen::take();
     if screen.is_none() {
         serve::log_to_stderr();
         say!("cluster: up, profile {}, KUBECONFIG={}", title.profile, kubeconfig.display());
     }
-    tokio::spawn(sources::watch(project.root.clone(), events.clone()));
+    tokio::spawn(sources::watch(Sources::of(&project), events.clone()));
     let (course, orders) = Course::begin();
     let mut dev = Dev {
         project,
         dir,
-        namespace,
+        samples: Arc::new(samples),
         cluster: serving.cluster,
         events,
         course,
@@ -97,7 +104,7 @@ pub(crate) async fn run(options: &DevOptions, target: &Target) -> Result<(), Fai
 struct Dev {
     project: Project,
     dir: PathBuf,
-    namespace: String,
+    samples: Arc<Samples>,
     cluster: Cluster,
     events: mpsc::Sender<Event>,
     course: Course,
@@ -175,10 +182,9 @@ impl Dev {
     }
 
     fn apply(&self) {
-        let (client, namespace, samples) =
-            (self.cluster.client(), self.namespace.clone(), self.project.root.join(sources::SAMPLES));
+        let (client, samples) = (self.cluster.client(), self.samples.clone());
         self.tell(async move {
-            let applied = apply_samples(&client, &namespace, &samples).await;
+            let applied = samples.apply(&client).await;
             Event::Applied(applied.map_err(|failure| failure.text()))
         });
     }
@@ -239,17 +245,4 @@ impl Dev {
 fn short(path: &Path) -> &Path {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(path)
-}
-
-async fn apply_samples(client: &kube::Client, namespace: &str, samples: &Path) -> Result<Vec<String>, Failure> {
-    if !samples.is_dir() {
-        return Ok(Vec::new());
-    }
-    let manifests = manifest::read(&[samples.to_path_buf()])?;
-    let mut told = Vec::new();
-    for result in apply_all(client, namespace, &manifests, Mode { force: true, dry_run: false }).await? {
-        let applied = result?;
-        told.push(format!("{} {}", applied.resource.label(&applied.name), applied.change));
-    }
-    Ok(told)
 }

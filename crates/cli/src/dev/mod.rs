@@ -10,5 +10,6 @@ pub(crate) mod narrator;
 pub(crate) mod nodes;
 pub(crate) mod process;
 pub(crate) mod resources;
+pub(crate) mod samples;
 pub(crate) mod screen;
 pub(crate) mod sources;

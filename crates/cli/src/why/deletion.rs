@@ -74,6 +74,12 @@ fn kept(object: &Value, finalizer: &str, facts: &Facts) -> Finding {
 fn served(object: &Value, finalizer: &str, facts: &Facts) -> Finding {
     let found = |says: String| Finding::new(Depth::Cause, object, says);
     let owner = setter(object, finalizer);
+    let is_paused = object["metadata"]["annotations"][names::PAUSED] == "true";
+    if is_paused && [names::FINALIZER, names::ORDER_FINALIZER].contains(&finalizer) {
+        return found(format!(
+            "is deleted but kept by the finalizer {finalizer}, which nobody serves while it is paused"
+        ));
+    }
     if let Some(blocked) = condition(object, names::condition::DELETION_BLOCKED).filter(|one| one["status"] == "True") {
         let says = format!("is deleted, but the cleanup of {finalizer} fails: {}", message(blocked));
         return found(says).advice("put right what the message names; the operator tries again by itself");

@@ -231,6 +231,10 @@ fn what_cannot_go_says_who_keeps_it() {
         "ConfigMap m is deleted, but the cleanup of windlass.dev/finalizer fails: the bucket",
         "by itself",
     );
+    let paused = json!({"metadata": {"annotations": {"windlass.dev/paused": "true"}}});
+    let held = diagnose(&facts(deleted("windlass.dev/finalizer", paused), vec![], vec![]));
+    assert_eq!(held[0].advice.as_deref(), Some("kubectl annotate configmap m windlass.dev/paused-"));
+    assert!(held[1].says.contains("which nobody serves while it is paused"), "{held:?}");
     let namespace = object(
         "v1",
         "Namespace",

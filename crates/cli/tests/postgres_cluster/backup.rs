@@ -38,7 +38,7 @@ fn signal(signal: &str, pid: u32) {
 }
 
 /// What the operator counts.
-fn metrics(stage: &Stage) -> String {
+pub(crate) fn metrics(stage: &Stage) -> String {
     let label = "windlass.dev/operator=postgres-operator";
     let address = stage.machine.kubectl(&[
         "-n",
@@ -97,7 +97,8 @@ fn cut_off(stage: &Stage) {
 }
 
 fn late(stage: &Stage) {
-    ask_for_backup(stage, "late", 8);
+    // Long enough for its Pod to begin on a busy machine: what is shown is how it ends.
+    ask_for_backup(stage, "late", 20);
     caught("late");
     let late = until_over(stage, "late");
     assert_eq!(late["phase"], "Failed", "{late}");

@@ -4,12 +4,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../../../windlass/tests/storage/server.rs"]
+mod server;
+
 mod backup;
 mod failover;
+mod full;
 mod install;
 mod restore;
 mod scale;
 mod stage;
 mod storage;
+mod upgrade;
 mod verify;
 mod writer;

@@ -1,12 +1,14 @@
 //! P9: a backup is restored to see that it can be; one whose log is damaged is told of.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::restore::archive_all;
-use super::stage::{NAME, condition};
-use super::storage::{files, folder, stage_with_archive, target};
+use super::server::Server;
+use super::stage::{NAME, Stage, condition};
+use super::storage::{files, folder, folder_of, stage_with_archive, stage_with_encryption, target};
 
 const KIND: &str = "backups.windlass.dev";
 
@@ -14,6 +16,19 @@ const KIND: &str = "backups.windlass.dev";
 #[ignore = "cargo xtask scenario P9"]
 fn p9_backups_are_restored_and_damage_is_told() {
     let stage = stage_with_archive(1, json!({}));
+    try_and_damage(&stage, &folder(&stage));
+}
+
+#[test]
+#[ignore = "cargo xtask scenario P9-encrypted"]
+fn p9encrypted_backups_of_object_storage_are_restored_and_damage_is_told() {
+    let server = Server::start();
+    let stage = stage_with_encryption(&server, 1, json!({}));
+    try_and_damage(&stage, &folder_of(&server));
+}
+
+/// `top` is the folder behind the location of backups.
+fn try_and_damage(stage: &Stage, top: &Path) {
     let writer = stage.writer();
     writer.advance(20);
     stage.put(&json!({
@@ -27,11 +42,11 @@ fn p9_backups_are_restored_and_damage_is_told() {
     stage.note(&format!("restored in {} s to see that it can be", verified["recoverySeconds"]));
 
     writer.advance(20);
-    archive_all(&stage, "db");
+    archive_all(stage, "db");
     writer.advance(20);
-    archive_all(&stage, "db");
+    archive_all(stage, "db");
     let is_segment = |name: &str| name.len() == 27 && name.ends_with(".gz");
-    let all = files(&folder(&stage));
+    let all = files(top);
     let last = all.iter().rfind(|it| is_segment(&it.file_name().unwrap_or_default().to_string_lossy()));
     let last = last.expect("the log is in the archive");
     let mut bytes = fs::read(last).expect("it can be read");

@@ -32,6 +32,9 @@ const SERVERS: [&str; 13] = [
 /// Words in the names of images that nobody means to exist.
 const ABSENT: [&str; 3] = ["non-existent", "nonexistent", "does-not-exist"];
 
+/// A word in the names of images whose programs end as soon as they are started, and fail.
+const BROKEN: &str = "exits-at-once";
+
 /// What becomes of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -73,6 +76,7 @@ pub(super) fn of(pod: &Pod, container: &Container) -> Result<Rule, RuleError> {
         |word| number(pod, container, word, "a number of seconds").map(|it| it.map(SignedDuration::from_secs));
     let (run, code) = (seconds("run-seconds")?, number(pod, container, "exit-code", "an exit code")?);
     let end = match (run, code) {
+        (None, None) if is_named(container, &[BROKEN]) => Some(End { after: SignedDuration::ZERO, exit_code: 1 }),
         (None, None) => guess(pod, container),
         (run, code) => Some(End { after: run.unwrap_or_default(), exit_code: code.unwrap_or(0) as i32 }),
     };
@@ -81,7 +85,7 @@ pub(super) fn of(pod: &Pod, container: &Container) -> Result<Rule, RuleError> {
         _ => Some(seconds("ready-seconds")?.unwrap_or_default()),
     };
     let waiting = annotation(pod, container, "waiting").map(|(_, reason)| reason.to_owned());
-    let waiting = waiting.or_else(|| is_absent(container).then(|| "ImagePullBackOff".to_owned()));
+    let waiting = waiting.or_else(|| is_named(container, &ABSENT).then(|| "ImagePullBackOff".to_owned()));
     let usage = usage(pod, container)?;
     Ok(Rule { start: seconds("start-seconds")?.unwrap_or_default(), ready, end, waiting, usage })
 }
@@ -128,9 +132,9 @@ fn guess(pod: &Pod, container: &Container) -> Option<End> {
     (of_job && !is_server).then_some(End { after: SignedDuration::ZERO, exit_code: 0 })
 }
 
-/// Whether the image says of itself that it is not there.
-fn is_absent(container: &Container) -> bool {
-    container.image.as_deref().is_some_and(|image| ABSENT.iter().any(|word| image.contains(word)))
+/// Whether the image says one of these words of itself.
+fn is_named(container: &Container, words: &[&str]) -> bool {
+    container.image.as_deref().is_some_and(|image| words.iter().any(|word| image.contains(word)))
 }
 
 /// The last part of the image's name.
@@ -213,6 +217,8 @@ mod tests {
         assert_eq!(with("windlass.dev/fake-waiting", "ErrImagePull").unwrap().waiting.as_deref(), Some("ErrImagePull"));
         let absent = rule(&pod("Job", "Never", json!({}), json!({"image": "foo:non-existent"}))).unwrap();
         assert_eq!(absent.waiting.as_deref(), Some("ImagePullBackOff"));
+        let broken = rule(&pod("ReplicaSet", "Always", json!({}), json!({"image": "foo:exits-at-once"}))).unwrap();
+        assert_eq!(broken.end.map(|end| end.exit_code), Some(1));
         let usage = with("windlass.dev/fake-cpu", "250m").unwrap().usage.unwrap();
         assert_eq!((usage.cpu, usage.memory), (Amount::parse("0.25").unwrap(), Amount::default()));
         assert_eq!(with("windlass.dev/fake-memory", "none").unwrap().usage, None);

@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Answer, Operation, Question, Request, Verdict};
+use super::{Answer, Operation, Question, Request, Verdict, Window};
 use crate::difference::{between, impose, without_nulls};
+use crate::world::World;
 
 /// How long the API server waits for an answer, unless it is said.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,7 +37,18 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-type Decide = Arc<dyn Fn(&Question) -> Result<Answer, serde_json::Error> + Send + Sync>;
+type Decide = Arc<dyn Fn(&Question) -> Result<Answer, DecideError> + Send + Sync>;
+
+/// Why a function has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// The object is not one of the kind.
+    #[error("the object cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// What the function asked for cannot be seen now, and may be later.
+    #[error("the operator cannot judge yet: {0}")]
+    Blind(String),
+}
 
 /// A function that is asked before objects of a kind are stored.
 #[derive(Clone)]
@@ -101,6 +113,24 @@ impl Hook {
         Self::new::<K>(Task::Validate, vec![Operation::Create, Operation::Update], Arc::new(decide))
     }
 
+    /// Refuses new and changed objects, also by what there is.
+    pub fn validate_in<K: Admitted>(
+        window: Window,
+        judge: impl Fn(&K, &Request<K>, &World) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        let decide = move |question: &Question| {
+            let object: K = serde_json::from_value(question.object.clone())?;
+            let world = window.look().ok_or_else(|| DecideError::Blind("it is just starting".to_owned()))?;
+            let verdict = judge(&object, &request(question)?, &world);
+            match world.blind() {
+                // An answer from what could not be seen is none.
+                Some(why) => Err(DecideError::Blind(why.to_owned())),
+                None => Ok(answer(question, &verdict)),
+            }
+        };
+        Self::new::<K>(Task::Validate, vec![Operation::Create, Operation::Update], Arc::new(decide))
+    }
+
     /// Refuses deletions; the function gets the object that is to go.
     pub fn validate_deletion<K: Admitted>(judge: impl Fn(&K, &Request<K>) -> Verdict + Send + Sync + 'static) -> Self {
         let decide = move |question: &Question| {
@@ -159,8 +189,8 @@ impl Hook {
     /// Asks the function.
     ///
     /// # Errors
-    /// When the object is not one of the kind.
-    pub fn decide(&self, question: &Question) -> Result<Answer, serde_json::Error> {
+    /// When the object is not one of the kind, and when the function asked for what cannot be seen.
+    pub fn decide(&self, question: &Question) -> Result<Answer, DecideError> {
         (self.decide)(question)
     }
 }
@@ -251,5 +281,22 @@ mod tests {
         assert_eq!(answer.warnings, ["only a try"]);
         assert!(judge.decide(&question(json!({"metadata": {}}), Value::Null)).unwrap().allowed);
         assert_eq!(judge.path(), "/validate--v1-configmap");
+    }
+
+    #[test]
+    fn a_judge_of_what_there_is_answers_when_it_can_see() {
+        let window = Window::default();
+        let judge = Hook::validate_in(window.clone(), |map: &ConfigMap, _: &Request<ConfigMap>, world: &World| {
+            let is_taken = world.get::<ConfigMap>(None, &map.name_any()).is_some();
+            Verdict::allow().deny_if(is_taken, "there is one already")
+        });
+        let asked = question(json!({"metadata": {"name": "a"}}), Value::Null);
+        assert!(matches!(judge.decide(&asked), Err(DecideError::Blind(_))), "nothing is known of the world");
+        window.open(World::new);
+        assert!(judge.decide(&asked).unwrap().allowed);
+        let metadata = kube::core::ObjectMeta { name: Some("a".into()), ..Default::default() };
+        let there = World::new().with(ConfigMap { metadata, ..ConfigMap::default() });
+        window.open(move || there.clone());
+        assert!(!judge.decide(&asked).unwrap().allowed);
     }
 }

@@ -4,8 +4,10 @@ mod hook;
 mod request;
 mod review;
 mod verdict;
+mod window;
 
-pub use hook::{Admitted, FailurePolicy, Hook, Task};
+pub use hook::{Admitted, DecideError, FailurePolicy, Hook, Task};
 pub use request::{Operation, Request};
 pub use review::{Answer, Question, Review};
 pub use verdict::Verdict;
+pub use window::Window;

@@ -6,13 +6,16 @@ mod step;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
 use serde_json::Value;
 
 pub use check::{Loss, Losses, Refused};
 pub use step::ConvertError;
 
 use crate::resource::{CustomResource, Facts, definition};
+use crate::upgrade;
 
 /// The versions of one kind, from the oldest to `Newest`, with functions between neighbours.
 ///
@@ -37,6 +40,8 @@ pub struct Chain {
     /// The ways from each version to the next, and back.
     links: Vec<[step::Step; 2]>,
     stored: usize,
+    /// Whether the status tells of upgrades.
+    upgraded: bool,
 }
 
 #[derive(Clone)]
@@ -59,7 +64,7 @@ impl Version {
 impl Versions<()> {
     /// The oldest version.
     pub fn of<K: CustomResource>() -> Versions<K> {
-        let chain = Chain { versions: vec![Version::of::<K>()], links: Vec::new(), stored: 0 };
+        let chain = Chain { versions: vec![Version::of::<K>()], links: Vec::new(), stored: 0, upgraded: false };
         Versions { chain, newest: PhantomData }
     }
 }
@@ -121,6 +126,13 @@ impl Chain {
         Versions::of::<K>().chain
     }
 
+    /// The same versions, with what is known of upgrades in their status if `upgraded`.
+    #[must_use]
+    pub fn upgraded(mut self, upgraded: bool) -> Self {
+        self.upgraded = upgraded;
+        self
+    }
+
     /// Whether `version` is one of them.
     pub fn has(&self, version: &str) -> bool {
         self.versions.iter().any(|known| known.facts.version == version)
@@ -167,6 +179,9 @@ impl Chain {
             let definition = (version.define)();
             all.spec.versions.extend(definition.spec.versions.into_iter().map(|mut version| {
                 version.storage = index == self.stored;
+                if self.upgraded {
+                    tell_of_upgrades(&mut version);
+                }
                 version
             }));
         }
@@ -179,5 +194,14 @@ impl Chain {
             asked: api_version.to_owned(),
             known: self.versions.iter().map(|version| version.api_version.as_str()).collect::<Vec<_>>().join(", "),
         })
+    }
+}
+
+/// Enters what is known of upgrades into the schema of the status.
+fn tell_of_upgrades(version: &mut CustomResourceDefinitionVersion) {
+    let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+    let properties = schema.and_then(|schema| schema.properties.as_mut());
+    if let Some(status) = properties.and_then(|properties| properties.get_mut("status")) {
+        status.properties.get_or_insert_default().insert("upgrade".into(), upgrade::schema());
     }
 }

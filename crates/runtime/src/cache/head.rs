@@ -1,5 +1,7 @@
 //! What a cache must know of an object at any time, as small as it goes: there may be many.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::owners::controller_of;
@@ -9,8 +11,33 @@ use crate::owners::controller_of;
 pub(super) struct Head {
     pub(super) uid: Option<Uid>,
     pub(super) version: Version,
+    pub(super) generation: Option<i64>,
     pub(super) owners: Box<[Uid]>,
     pub(super) is_controlled: bool,
+}
+
+/// What is known of an object without reading it.
+#[derive(Clone, Debug)]
+pub(crate) struct Glance {
+    pub(crate) state: StateId,
+    pub(crate) version: String,
+    pub(crate) generation: Option<i64>,
+}
+
+/// A hash of the life and the state that an object is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StateId(u64);
+
+impl StateId {
+    pub(crate) fn of(uid: Option<&str>, version: Option<&str>) -> Self {
+        Self::new(uid.map(Uid::of).as_ref(), &Version::read(version))
+    }
+
+    fn new(uid: Option<&Uid>, version: &Version) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (uid, version).hash(&mut hasher);
+        Self(hasher.finish())
+    }
 }
 
 impl Head {
@@ -18,9 +45,18 @@ impl Head {
         Self {
             uid: meta.uid.as_deref().map(Uid::of),
             version: Version::of(meta),
+            generation: meta.generation,
             owners: meta.owner_references.iter().flatten().map(|owner| Uid::of(&owner.uid)).collect(),
             is_controlled: controller_of(meta).is_some(),
         }
+    }
+
+    pub(super) fn state(&self) -> StateId {
+        StateId::new(self.uid.as_ref(), &self.version)
+    }
+
+    pub(super) fn glance(&self) -> Glance {
+        Glance { state: self.state(), version: self.version.text(), generation: self.generation }
     }
 }
 
@@ -60,7 +96,7 @@ fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
 }
 
 /// A resource version. Kubernetes promises that those of one kind are numbers that can be compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Version {
     Number(u64),
     Other(Option<Box<str>>),
@@ -68,10 +104,21 @@ pub(super) enum Version {
 
 impl Version {
     pub(super) fn of(meta: &ObjectMeta) -> Self {
-        let text = meta.resource_version.as_deref();
+        Self::read(meta.resource_version.as_deref())
+    }
+
+    fn read(text: Option<&str>) -> Self {
         // A spelling that the number would not be written in is another version.
         let number = text.and_then(|text| text.parse().ok().filter(|_| text == "0" || !text.starts_with(['0', '+'])));
         number.map_or_else(|| Self::Other(text.map(Into::into)), Self::Number)
+    }
+
+    /// As the API writes it.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Other(text) => text.as_deref().unwrap_or_default().to_owned(),
+        }
     }
 
     pub(super) fn number(&self) -> Option<u64> {

@@ -15,6 +15,7 @@ use kube::runtime::watcher::Event;
 
 pub use change::Change;
 pub(crate) use change::Changes;
+pub(crate) use head::{Glance, StateId};
 pub(crate) use index::{IndexId, IndexValues};
 pub(crate) use kept::{Applied, Kept};
 
@@ -66,6 +67,23 @@ impl<K: Object> Cache<K> {
     /// The object with this key, and the fields of it that the operator applied.
     pub(crate) fn get_applied(&self, key: &ObjectKey) -> Option<(Arc<K>, Option<Applied>)> {
         self.read().open(key).map(|open| (open.object, open.applied))
+    }
+
+    /// What is known of the object with this key without reading it.
+    pub(crate) fn glance(&self, key: &ObjectKey) -> Option<Glance> {
+        Some(self.read().objects.get(key)?.head.glance())
+    }
+
+    /// The object with this key if it is in this state, and no list is under way that may not know that yet.
+    pub(crate) fn get_at(&self, key: &ObjectKey, state: StateId) -> Option<Arc<K>> {
+        let all = self.read();
+        let is_it = !all.is_listing() && all.objects.get(key)?.head.state() == state;
+        if is_it { all.open(key).map(|open| open.object) } else { None }
+    }
+
+    /// The keys of the objects that have an owner reference to `uid`, in order.
+    pub(crate) fn keys_owned_by(&self, uid: &str) -> Vec<Arc<ObjectKey>> {
+        self.read().by_owner.get(&Uid::of(uid)).into_iter().flat_map(Keys::iter).cloned().collect()
     }
 
     /// Whether what `head` names is known, or something newer of the same name.

@@ -67,6 +67,11 @@ impl<K> State<K> {
         self.is_compact.then(|| self.packer.clone())
     }
 
+    /// Whether a list is under way.
+    pub(super) fn is_listing(&self) -> bool {
+        !self.listings.is_empty()
+    }
+
     fn at_hand(&self) -> MutexGuard<'_, AtHand<K>> {
         self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }

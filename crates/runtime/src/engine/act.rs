@@ -3,13 +3,17 @@
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, Request};
 use kube::{Api, Client, Resource};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use windlass_core::{Child, Event};
 
+use super::contains::contains;
 use super::difference::Differences;
 use super::kinds::{Live, Nursery};
 use super::note::seen;
 use super::step::{Owner, Refusal, Step, Unwanted};
+use crate::cache::StateId;
 use crate::journal;
 use crate::key::ObjectKey;
 
@@ -95,6 +99,14 @@ impl Deed {
     }
 }
 
+/// What came of a step.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) deed: Option<Deed>,
+    /// The state that an apply left its object in, if the answer has all that was wished.
+    pub(crate) left_in: Option<StateId>,
+}
+
 /// Makes one child as wanted, of which nothing is remembered.
 pub(crate) async fn keep(
     client: &Client,
@@ -112,30 +124,31 @@ pub(crate) async fn keep(
     journal::saw(|| seen(&child, live.as_ref().map(Live::meta)));
     let live = live.map(|live| live.value(&owner.manager));
     match owner.step(child, live.as_ref())? {
-        Some(step) => act(client, &owner.manager, &step, Before::New).await,
+        Some(step) => Ok(act(client, &owner.manager, &step, Before::New).await?.deed),
         None => Ok(None),
     }
 }
 
 /// Does one step and tells what was done.
-pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Before) -> Result<Option<Deed>, Trouble> {
+pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Before) -> Result<Done, Trouble> {
     match step {
         Step::Create(child) => {
-            apply(client, manager, child).await?;
+            let left_in = apply(client, manager, child).await?;
             let what = title(&child.resource, &child.name);
-            Ok(Some(match before {
+            let deed = match before {
                 Before::New => Deed::Expected(Event::normal("Created", format!("Created {what}"))),
                 _ => Deed::News(Event::normal("Recreated", format!("{what} was gone, created it again"))),
-            }))
+            };
+            Ok(Done { deed: Some(deed), left_in })
         }
         Step::Update(child, differences) => {
-            apply(client, manager, child).await?;
-            Ok(updated(child, differences, before))
+            let left_in = apply(client, manager, child).await?;
+            Ok(Done { deed: updated(child, differences, before), left_in })
         }
         Step::Delete(unwanted) => {
             let is_done = delete(client, unwanted).await?;
             let event = || Event::normal("Deleted", format!("Deleted {}: it is no longer wanted", unwanted.title()));
-            Ok(is_done.then(|| Deed::News(event())))
+            Ok(Done { deed: is_done.then(|| Deed::News(event())), left_in: None })
         }
     }
 }
@@ -155,13 +168,35 @@ fn updated(child: &Child, differences: &Differences, before: Before) -> Option<D
     })
 }
 
-async fn apply(client: &Client, manager: &str, child: &Child) -> Result<(), Trouble> {
+/// Applies a child, and tells the state that it is in then, if that has all that was wished: what is applied is owned, so that
+/// nothing else remains to be compared.
+async fn apply(client: &Client, manager: &str, child: &Child) -> Result<Option<StateId>, Trouble> {
     let place = Place { resource: &child.resource, namespace: child.namespace.as_deref(), name: &child.name };
-    place.apply(client, manager, None, &child.object).await.map_err(|source| Trouble::Api {
+    let answer = place.apply(client, manager, None, &child.object).await.map_err(|source| Trouble::Api {
         verb: "apply",
         what: title(&child.resource, &child.name),
         source,
-    })
+    })?;
+    Ok(if contains(&answer, &child.object) { state_in(&answer) } else { None })
+}
+
+/// The state that an answer tells of. One that is on its way out is none that could be wished.
+fn state_in(answer: &str) -> Option<StateId> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata<'a> {
+        uid: &'a str,
+        resource_version: &'a str,
+        deletion_timestamp: Option<IgnoredAny>,
+    }
+    let Answer { metadata } = serde_json::from_str(answer).ok()?;
+    let is_going = metadata.deletion_timestamp.is_some();
+    (!is_going).then(|| StateId::of(Some(metadata.uid), Some(metadata.resource_version)))
 }
 
 /// Where an object is, or will be.
@@ -172,22 +207,22 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Applies `object`, or a subresource of it, in the name of `manager`. The answer is for the caches: they read it on its
-    /// way, and it is not read a second time.
+    /// Applies `object`, or a subresource of it, in the name of `manager`, and gives the answer, which the caches have read on
+    /// its way.
     pub(crate) async fn apply(
         &self,
         client: &Client,
         manager: &str,
         subresource: Option<&str>,
         object: &Value,
-    ) -> Result<(), kube::Error> {
+    ) -> Result<String, kube::Error> {
         let (params, patch) = (PatchParams::apply(manager).force(), Patch::Apply(object));
         let path = Request::new(DynamicObject::url_path(self.resource, self.namespace));
         let request = match subresource {
             Some(subresource) => path.patch_subresource(subresource, self.name, &params, &patch),
             None => path.patch(self.name, &params, &patch),
         };
-        client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
+        client.request_text(request.map_err(kube::Error::BuildRequest)?).await
     }
 }
 
@@ -217,4 +252,28 @@ pub(crate) fn api(client: &Client, resource: &ApiResource, namespace: Option<&st
 
 pub(super) fn title(resource: &ApiResource, name: &str) -> String {
     format!("{} {name}", resource.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_tells_the_state_unless_it_is_one_of_leaving() {
+        let state = StateId::of(Some("u"), Some("7"));
+        let rows = [
+            (r#"{"kind": "Thing", "metadata": {"uid": "u", "resourceVersion": "7"}}"#, Some(state)),
+            (r#"{"metadata": {"uid": "u", "resourceVersion": "8"}}"#, Some(StateId::of(Some("u"), Some("8")))),
+            (
+                r#"{"metadata": {"uid": "u", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z"}}"#,
+                None,
+            ),
+            (r#"{"metadata": {"uid": "u"}}"#, None),
+            ("", None),
+        ];
+        for (answer, expected) in rows {
+            assert_eq!(state_in(answer), expected, "{answer}");
+        }
+        assert_ne!(state_in(rows[1].0), Some(state));
+    }
 }

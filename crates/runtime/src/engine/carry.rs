@@ -8,12 +8,13 @@ use windlass_core::{Child, CustomResource, Desired, Event, Operator, Piece, Read
 
 use super::act::{Before, Trouble, act};
 use super::kinds::Live;
-use super::memory::{Left, Wish, state_of};
-use super::note::seen;
+use super::memory::{Left, Wish};
+use super::note::{glimpsed, seen};
 use super::parts::{Standing, State, Wanted, decide};
 use super::step::{Mark, Owner, Refusal, Step, Unwanted};
 use super::switch::Switches;
 use super::{Engine, dynamic_api, owner_of};
+use crate::cache::StateId;
 use crate::journal;
 use crate::key::ObjectKey;
 use crate::reconcile::Context;
@@ -28,6 +29,8 @@ struct Item<'a> {
     piece: Option<&'a Piece>,
     /// Whether it was applied in this pass: once is enough.
     applied: bool,
+    /// The state that this left it in, if that is as wished.
+    left_in: Option<StateId>,
     trouble: Option<Trouble>,
 }
 
@@ -35,8 +38,8 @@ struct Item<'a> {
 struct Found {
     wanted: Wanted,
     step: Option<Step>,
-    /// The state that it was found in, if that is as wanted.
-    state: Option<u64>,
+    /// A state that is as wanted: the one that it was found in, or that it was left in.
+    state: Option<StateId>,
 }
 
 /// The end of a pass, when all is applied whose turn it is.
@@ -55,7 +58,7 @@ impl<'a> Item<'a> {
                 Ok(child) => (child, None),
                 Err(refusal) => (child.clone(), Some(refusal.into())),
             };
-            Item { wish: Wish::of(&child), child, piece, applied: false, trouble }
+            Item { wish: Wish::of(&child), child, piece, applied: false, left_in: None, trouble }
         };
         let children = desired.children.iter().map(|child| item(child, None));
         children.chain(desired.parts.iter().map(|piece| item(&piece.child, Some(piece)))).collect()
@@ -106,10 +109,11 @@ impl<O: Operator> Engine<O> {
             if decision.apply.is_empty() {
                 let is_known = |found: &&Found| matches!(found.wanted.state, State::Current(_) | State::Going);
                 let known = items.iter().zip(&found).filter(|(_, found)| is_known(found));
+                let standing = Standing { has_applied: items.iter().any(|item| item.applied), ..decision.standing };
                 let ending = Ending {
                     known: known.map(|(item, found)| Left { wish: item.wish, found: found.state }).collect(),
                     remove: decision.remove.iter().map(|index| leftovers[*index].clone()).collect(),
-                    standing: decision.standing,
+                    standing,
                 };
                 return match items.into_iter().find_map(|item| item.trouble) {
                     Some(trouble) => Err(trouble),
@@ -143,11 +147,15 @@ impl<O: Operator> Engine<O> {
         for some in steps.chunks(APPLIES_AT_ONCE) {
             let acts = some.iter().map(|(_, step, before)| act(&client, cx.name(), step, *before));
             for ((index, ..), done) in some.iter().zip(join_all(acts).await) {
+                let item = &mut items[*index];
+                item.applied = true;
                 match done {
-                    Ok(deed) => self.tell_of(resource, deed, cx),
-                    Err(trouble) => items[*index].trouble = Some(trouble),
+                    Ok(done) => {
+                        item.left_in = done.left_in;
+                        self.tell_of(resource, done.deed, cx);
+                    }
+                    Err(trouble) => item.trouble = Some(trouble),
                 }
-                items[*index].applied = true;
             }
         }
         Ok(())
@@ -162,8 +170,8 @@ impl<O: Operator> Engine<O> {
         cx: &Context<O::Resource>,
     ) -> Result<Standing, Trouble> {
         for unwanted in ending.remove {
-            let deed = act(&cx.client(), cx.name(), &Step::Delete(unwanted), Before::Other).await?;
-            self.tell_of(resource, deed, cx);
+            let done = act(&cx.client(), cx.name(), &Step::Delete(unwanted), Before::Other).await?;
+            self.tell_of(resource, done.deed, cx);
         }
         let failures = ending.standing.failed.iter().map(|what| Event::warning("PartFailed", what.clone()));
         let events: Vec<Event> = events.iter().cloned().chain(failures).collect();
@@ -201,12 +209,19 @@ impl<O: Operator> Engine<O> {
         if let Some(why) = cache.unseen(child.namespace.as_deref()) {
             return Err(Trouble::Unseen(why));
         }
-        let live = cache.live(&ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() });
+        let key = ObjectKey { namespace: child.namespace.clone(), name: child.name.clone() };
+        // What is known to be as wanted and has not changed is neither compared nor read, unless somebody asks for its readiness.
+        let known = cache.glance(&key).filter(|it| !owner.force && self.is_as_wished(owner, item, it.state));
+        if let Some(glance) = known.as_ref().filter(|_| item.piece.is_none()) {
+            journal::saw(|| glimpsed(child, glance));
+            let wanted = item.wanted(Vec::new(), State::Current(Readiness::Ready));
+            return Ok(Found { wanted, step: None, state: Some(glance.state) });
+        }
+        let live = cache.live(&key);
         let meta = live.as_ref().map(Live::meta);
         journal::saw(|| seen(child, meta));
-        // Once is enough, so what was applied is not compared again; nor is what was found as wanted and has not changed.
-        let is_settled =
-            item.applied || (!owner.force && meta.is_some_and(|meta| self.is_as_wished(owner, item, meta)));
+        // Once is enough, so what was applied is not compared again.
+        let is_settled = item.applied || known.is_some();
         let is_read = !is_settled || item.piece.is_some();
         let value = live.as_ref().filter(|_| is_read).map(|live| live.value(&owner.manager));
         let step = if is_settled { None } else { owner.step(child.clone(), value.as_ref())? };
@@ -223,24 +238,23 @@ impl<O: Operator> Engine<O> {
         };
         let leans_on = meta.map(|meta| Mark::read(meta.annotations.as_ref()).after).unwrap_or_default();
         let is_as_wished = step.is_none() && !item.applied && !is_going;
-        let found = meta.filter(|_| is_as_wished).map(state_of);
+        let found = meta.filter(|_| is_as_wished).map(state_of).or(item.left_in);
         Ok(Found { wanted: item.wanted(leans_on, state), step, state: found })
     }
 
-    fn is_as_wished(&self, owner: &Owner, item: &Item<'_>, meta: &ObjectMeta) -> bool {
-        self.memory.is_as_wished(&owner.key(), &owner.reference.uid, item.wish, meta)
+    fn is_as_wished(&self, owner: &Owner, item: &Item<'_>, state: StateId) -> bool {
+        self.memory.is_as_wished(&owner.key(), &owner.reference.uid, item.wish, state)
     }
 
     /// What this owner has of the declared kinds, but does not want: parts also while they are on their way out.
     fn leftovers(&self, owner: &Owner, wanted: &[Item<'_>], kept: &[(ApiResource, String)]) -> Vec<Unwanted> {
         let same_kind = |one: &ApiResource, other: &ApiResource| one.group == other.group && one.kind == other.kind;
-        self.belongings(owner, |resource, meta| {
+        self.belongings(owner, |resource, key| {
             let is_wanted = |Item { child, .. }: &Item<'_>| {
-                let same_place = Some(&child.name) == meta.name.as_ref() && child.namespace == meta.namespace;
+                let same_place = child.name == key.name && child.namespace == key.namespace;
                 same_place && same_kind(&child.resource, resource)
             };
-            let is_kept =
-                |(kind, name): &(ApiResource, String)| Some(name) == meta.name.as_ref() && same_kind(kind, resource);
+            let is_kept = |(kind, name): &(ApiResource, String)| *name == key.name && same_kind(kind, resource);
             wanted.iter().any(is_wanted) || kept.iter().any(is_kept)
         })
     }
@@ -249,19 +263,24 @@ impl<O: Operator> Engine<O> {
     pub(super) fn belongings(
         &self,
         owner: &Owner,
-        is_kept: impl Fn(&ApiResource, &ObjectMeta) -> bool,
+        is_kept: impl Fn(&ApiResource, &ObjectKey) -> bool,
     ) -> Vec<Unwanted> {
         let mut all = Vec::new();
         for children in self.nursery.iter() {
             let resource = children.resource();
-            for object in children.owned_by(&owner.reference.uid) {
-                let meta = object.metadata();
-                if owner.made(meta) && !is_kept(resource, meta) {
-                    all.extend(Unwanted::of(resource, meta.clone()));
+            let keys = children.keys_owned_by(&owner.reference.uid);
+            // Only what may have to go is read.
+            for live in keys.iter().filter(|key| !is_kept(resource, key)).filter_map(|key| children.live(key)) {
+                if owner.made(live.meta()) {
+                    all.extend(Unwanted::of(resource, live.meta().clone()));
                 }
             }
         }
         all.retain(|it| it.going_since.is_none() || it.mark.part.is_some());
         all
     }
+}
+
+fn state_of(meta: &ObjectMeta) -> StateId {
+    StateId::of(meta.uid.as_deref(), meta.resource_version.as_deref())
 }

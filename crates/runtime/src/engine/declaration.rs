@@ -6,15 +6,17 @@ use std::time::Duration;
 use futures::Stream;
 use http::Request;
 use hyper::body::Bytes;
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::apps::v1::{ControllerRevision, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use kube::core::{ApiResource, PartialObjectMeta};
 use serde::Serialize;
-use windlass_core::{Operator, World};
+use windlass_core::admission::Window;
+use windlass_core::{Operator, Upgrades, World};
 
 use super::kinds::{Family, Nursery, Owned};
 use super::style::{Outfit, Style};
+use super::upgrade::{SkillOf, skill_of};
 use super::{Cleanup, CleanupFn, call_cleanup};
 use crate::cache::Change;
 use crate::controller::{ByObject, Controller};
@@ -65,9 +67,11 @@ pub struct Declaration<O: Style> {
     pods: bool,
     cleanup: Option<CleanupFn<O>>,
     ordered: bool,
+    upgrades: Option<SkillOf<O>>,
     workers: Option<usize>,
     resync: Option<Duration>,
     sources: Vec<SourceOf<O>>,
+    window: Option<Window>,
 }
 
 /// Adds a source to the controller.
@@ -102,9 +106,11 @@ impl<O: Style> Declaration<O> {
             pods: false,
             cleanup: None,
             ordered: false,
+            upgrades: None,
             workers: None,
             resync: None,
             sources: Vec::new(),
+            window: None,
         }
     }
 
@@ -228,6 +234,11 @@ impl<O: Style> Declaration<O> {
         self
     }
 
+    /// How functions of admission see what the operator sees, and the resources themselves.
+    pub fn window(&mut self) -> Window {
+        self.window.get_or_insert_default().clone()
+    }
+
     /// The kinds that the operator uses, besides its own.
     pub fn declared(&self) -> Vec<Declared> {
         let all = self.kinds.iter().map(|kind| kind.declared.clone());
@@ -242,6 +253,11 @@ impl<O: Style> Declaration<O> {
     /// Whether resources live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         !is_cluster_scoped::<O::Resource>()
+    }
+
+    /// Whether resources are upgraded, and say so in their status.
+    pub fn has_upgrades(&self) -> bool {
+        self.upgrades.is_some()
     }
 
     /// Whether the metadata of resources is written: a finalizer, or what is remembered there.
@@ -271,9 +287,19 @@ impl<O: Style> Declaration<O> {
             (kind.watch)(&mut wiring);
         }
         let watch = wiring.watch::<O::Resource>().compact();
+        // Webhooks are asked by the manager's own cluster.
+        if let Some(window) = self.window.as_ref().filter(|_| cluster.cluster.is_none()) {
+            let resources = cluster.informers.get(watch.clone());
+            let (world, clock) = (wiring.world.clone().with_view(Arc::new(resources)).strict(), cluster.clock.clone());
+            window.open(move || world.clone().at(clock.now()));
+        }
         let Wiring { world, nursery, family, routes, .. } = wiring;
         let name = cluster.name_of(&self.resource().kind.to_lowercase());
-        let outfit = Outfit { world: world.strict(), nursery, name, cleanup: self.cleanup, ordered: self.ordered };
+        let (cleanup, ordered, upgrades) = (self.cleanup, self.ordered, self.upgrades);
+        if upgrades.is_some() {
+            cluster.metrics.upgrades().begin(&self.resource().kind);
+        }
+        let outfit = Outfit { world: world.strict(), nursery, name, cleanup, ordered, upgrades };
         let engine = self.operator.clone().engine(outfit);
         let mut controller = Controller::in_cluster(cluster, watch, engine);
         if self.operator.is_lenient() {
@@ -320,6 +346,15 @@ impl<O: Operator> Declaration<O> {
     pub fn ordered(mut self) -> Self {
         self.ordered = true;
         self
+    }
+}
+
+impl<O: Upgrades> Declaration<O> {
+    /// Resources are upgraded, and go back by themselves to what was last known to be good.
+    #[must_use]
+    pub fn upgrades(mut self) -> Self {
+        self.upgrades = Some(skill_of::<O>);
+        self.owns::<ControllerRevision>()
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use windlass_core::{CustomResource, Event, Operator, names};
+use windlass_core::{CustomResource, Event, Operator, condition, names};
 
 use super::act::{Before, Trouble, act};
 use super::parts::{Leftover, decide};
@@ -31,6 +31,11 @@ pub(super) fn held_by<R: Resource>(resource: &R) -> Vec<&'static str> {
     STAGES.into_iter().filter(has).collect()
 }
 
+/// Whether the status of `resource` is from a time when it was paused.
+fn is_said_to_be_paused<R: CustomResource>(resource: &R) -> bool {
+    resource.status().is_some_and(|status| condition::is_true(&status.conditions, names::condition::PAUSED))
+}
+
 impl<O: Operator> Engine<O> {
     /// The finalizers that a resource is to have while it lives.
     pub(super) fn finalizers(&self) -> Vec<&'static str> {
@@ -43,6 +48,9 @@ impl<O: Operator> Engine<O> {
     pub(super) async fn dismiss(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Result<Action, Error> {
         let held = held_by(resource);
         if held.contains(&names::FINALIZER) {
+            if is_said_to_be_paused(resource) {
+                self.report(resource, &Pass::Deleting { message: "it cleans up" }, cx).await?;
+            }
             self.clean_up(resource, cx).await?;
             let rest: Vec<&str> = held.into_iter().filter(|stage| *stage != names::FINALIZER).collect();
             set_finalizers(resource, &rest, cx).await?;
@@ -80,7 +88,7 @@ impl<O: Operator> Engine<O> {
         let leftovers: Vec<Leftover> = parts.iter().map(Unwanted::leftover).collect();
         for index in decide(&[], &leftovers, false).remove {
             match act(&cx.client(), cx.name(), &Step::Delete(parts[index].clone()), Before::Other).await {
-                Ok(deed) => self.tell_of(resource, deed, cx),
+                Ok(done) => self.tell_of(resource, done.deed, cx),
                 Err(trouble) => return self.blocked(resource, trouble, cx).await,
             }
         }

@@ -8,7 +8,7 @@ use kube::core::ApiResource;
 use serde_json::Value;
 use windlass_core::View;
 
-use crate::cache::{Applied, Change};
+use crate::cache::{Applied, Change, Glance};
 use crate::informer::Informer;
 use crate::key::ObjectKey;
 use crate::object::{Known, Object};
@@ -40,7 +40,10 @@ impl<K: Object> View<K> for Informer<K> {
 pub(crate) trait Children: Send + Sync {
     fn resource(&self) -> &ApiResource;
     fn live(&self, key: &ObjectKey) -> Option<Live>;
+    /// What is known of an object without reading it.
+    fn glance(&self, key: &ObjectKey) -> Option<Glance>;
     fn owned_by(&self, uid: &str) -> Vec<Known>;
+    fn keys_owned_by(&self, uid: &str) -> Vec<Arc<ObjectKey>>;
     fn unseen(&self, namespace: Option<&str>) -> Option<String>;
 }
 
@@ -85,6 +88,14 @@ impl<K: Object> Children for Owned<K> {
     fn live(&self, key: &ObjectKey) -> Option<Live> {
         let (object, applied) = self.informer.get_applied(key)?;
         Some(Live { object, applied })
+    }
+
+    fn glance(&self, key: &ObjectKey) -> Option<Glance> {
+        self.informer.glance(key)
+    }
+
+    fn keys_owned_by(&self, uid: &str) -> Vec<Arc<ObjectKey>> {
+        self.informer.keys_owned_by(uid)
     }
 
     fn owned_by(&self, uid: &str) -> Vec<Known> {

@@ -7,10 +7,10 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_core::{Child, Event};
 
 use super::act::Before;
+use crate::cache::StateId;
 use crate::key::ObjectKey;
 
 /// The memory of all resources of an operator.
@@ -34,12 +34,12 @@ pub(crate) struct Wish {
     content: u64,
 }
 
-/// What a pass left behind: a wish that was carried out, and a hash of the state of the child that was found to be as
-/// wished, if one was.
+/// What a pass left behind: a wish that was carried out, and the state of the child that is known to be as wished, if one
+/// is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub(crate) wish: Wish,
-    pub(crate) found: Option<u64>,
+    pub(crate) found: Option<StateId>,
 }
 
 impl Wish {
@@ -49,11 +49,6 @@ impl Wish {
         let id = (&child.resource.group, &child.resource.kind, &child.name);
         Self { id: hash(&id), content: content.0.finish() }
     }
-}
-
-/// A hash of the state that an object is in.
-pub(crate) fn state_of(meta: &ObjectMeta) -> u64 {
-    hash(&(&meta.uid, &meta.resource_version))
 }
 
 impl Memory {
@@ -67,9 +62,9 @@ impl Memory {
     }
 
     /// Whether the child was found to be as wished in the very state that it is in.
-    pub(crate) fn is_as_wished(&self, owner: &ObjectKey, uid: &str, wish: Wish, meta: &ObjectMeta) -> bool {
+    pub(crate) fn is_as_wished(&self, owner: &ObjectKey, uid: &str, wish: Wish, state: StateId) -> bool {
         let left = self.left(owner, uid, wish).filter(|left| left.wish == wish);
-        left.is_some_and(|left| left.found == Some(state_of(meta)))
+        left.is_some_and(|left| left.found == Some(state))
     }
 
     /// Remembers what a complete pass left, and returns the events that the pass before did not have.
@@ -136,15 +131,15 @@ mod tests {
     #[test]
     fn a_child_is_as_wished_while_neither_it_nor_the_wish_changes() {
         let (memory, owner) = (Memory::default(), ObjectKey::namespaced("n", "o"));
-        let state = |version: &str| ObjectMeta { resource_version: Some(version.into()), ..ObjectMeta::default() };
+        let state = |version: &str| StateId::of(Some("child"), Some(version));
         assert_eq!(memory.before(&owner, "1", wish("x")), Before::New);
         memory.passed(&owner, "1", [Left { wish: wish("x"), found: None }].into(), &[]);
-        assert!(!memory.is_as_wished(&owner, "1", wish("x"), &state("5")), "it was applied, and not looked at since");
-        memory.passed(&owner, "1", [Left { wish: wish("x"), found: Some(state_of(&state("5"))) }].into(), &[]);
+        assert!(!memory.is_as_wished(&owner, "1", wish("x"), state("5")), "it was applied, and not looked at since");
+        memory.passed(&owner, "1", [Left { wish: wish("x"), found: Some(state("5")) }].into(), &[]);
         let rows = [("1", "x", "5", true), ("1", "x", "6", false), ("1", "y", "5", false), ("2", "x", "5", false)];
         for (uid, text, version, expected) in rows {
             assert_eq!(
-                memory.is_as_wished(&owner, uid, wish(text), &state(version)),
+                memory.is_as_wished(&owner, uid, wish(text), state(version)),
                 expected,
                 "{uid} {text} {version}"
             );

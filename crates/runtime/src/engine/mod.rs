@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 mod carry;
+mod contains;
 mod declaration;
 mod deletion;
 mod difference;
@@ -15,6 +16,7 @@ mod report;
 pub(crate) mod step;
 mod style;
 pub(crate) mod switch;
+mod upgrade;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -38,6 +40,7 @@ use self::note::note;
 use self::report::Pass;
 use self::step::Owner;
 use self::switch::{Counter, Switches};
+use self::upgrade::{Skill, Way};
 use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
 use crate::reconcile::{Action, Context, Crash, Error, Reconcile};
@@ -77,6 +80,7 @@ pub struct Engine<O: Operator> {
     cleanup: Option<CleanupFn<O>>,
     /// Whether parts have an order.
     ordered: bool,
+    upgrades: Option<Arc<dyn Skill<O::Resource>>>,
     world: World,
     nursery: Nursery,
     memory: Memory,
@@ -87,16 +91,16 @@ impl<O: Operator> Reconcile for Engine<O> {
     type Resource = O::Resource;
 
     async fn reconcile(&self, resource: Arc<O::Resource>, cx: &Context<O::Resource>) -> Result<Action, Error> {
-        if resource.meta().deletion_timestamp.is_some() {
-            journal::decided(Turn::Deleting, "Deleting", "");
-            return self.dismiss(&resource, cx).await;
-        }
         let switches = Switches::of(&*resource);
         self.counter.pause(&ObjectKey::of(&*resource), switches.paused, &cx.handle.metrics);
         if switches.paused {
             journal::decided(Turn::Paused, "Paused", "the annotation windlass.dev/paused is true");
             self.report(&resource, &Pass::Paused, cx).await?;
             return Ok(Action::Await);
+        }
+        if resource.meta().deletion_timestamp.is_some() {
+            journal::decided(Turn::Deleting, "Deleting", "");
+            return self.dismiss(&resource, cx).await;
         }
         if let Some(action) = heat::cool_down(&*resource, cx).await? {
             return Ok(action);
@@ -129,7 +133,11 @@ impl<O: Operator> Engine<O> {
         cx: &Context<O::Resource>,
     ) -> Result<Action, Error> {
         let world = self.world.clone().at(cx.clock().now());
-        let mut outcome = self.operator.desired(resource, &world);
+        let mut way = self.upgrades.as_ref().map(|skill| Way::choose(&**skill, resource, &world));
+        if let Some(way) = way.as_ref().filter(|way| way.turns_back()) {
+            return self.turn_back(resource, way, cx).await;
+        }
+        let mut outcome = self.outcome(resource, way.as_ref(), &world);
         let blind = world.blind();
         if let Some(why) = blind {
             // An answer from what could not be seen is none.
@@ -144,14 +152,18 @@ impl<O: Operator> Engine<O> {
             return Ok(Action::Recheck(UNSEEN_RECHECK));
         }
         self.tell(resource, &outcome, carried.as_ref().and_then(|carried| carried.as_ref().err()), cx);
-        let pass = Pass::Made { outcome: &outcome, carried: carried.as_ref(), switches };
+        if let Some(way) = &mut way {
+            way.prove(&outcome, carried.as_ref(), || self.unready(resource));
+        }
+        let pass = Pass::Made { outcome: &outcome, carried: carried.as_ref(), switches, way: way.as_ref() };
         self.report(resource, &pass, cx).await?;
         if matches!(carried, Some(Ok(_))) {
             self.counter.serve(switches, &cx.handle.metrics);
         }
+        let again = way.map_or(Action::Await, |way| self.proclaim(resource, &way, cx));
         match blind {
             Some(_) => Ok(Action::Recheck(UNSEEN_RECHECK)),
-            None => conclude(&outcome, carried.and_then(Result::err), cx.clock()),
+            None => Ok(conclude(&outcome, carried.and_then(Result::err), cx.clock())?.sooner(again)),
         }
     }
 
@@ -190,7 +202,7 @@ impl<O: Operator> Engine<O> {
     async fn report(
         &self,
         resource: &O::Resource,
-        pass: &Pass<'_, <O::Resource as CustomResource>::Status>,
+        pass: &Pass<'_, O::Resource>,
         cx: &Context<O::Resource>,
     ) -> Result<(), Error> {
         let status = report::status(resource, pass, cx.clock().now());

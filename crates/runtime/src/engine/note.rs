@@ -5,6 +5,7 @@ use windlass_core::{Child, Outcome};
 
 use super::act::Trouble;
 use super::parts::Standing;
+use crate::cache::Glance;
 use crate::journal::{self, Seen, Turn};
 
 /// Enters into the journal what was decided.
@@ -31,10 +32,15 @@ pub(super) fn note<S>(outcome: &Outcome<S>, carried: Option<&Result<Standing, Tr
 
 /// The version of a child that a pass looks at.
 pub(super) fn seen(child: &Child, live: Option<&ObjectMeta>) -> Seen {
-    Seen {
-        kind: child.resource.kind.clone(),
-        name: child.name.clone(),
-        version: live.and_then(|meta| meta.resource_version.clone()).unwrap_or_default(),
-        generation: live.and_then(|meta| meta.generation),
-    }
+    let version = live.and_then(|meta| meta.resource_version.clone()).unwrap_or_default();
+    of_version(child, version, live.and_then(|meta| meta.generation))
+}
+
+/// The version of a child that need not be looked at more closely.
+pub(super) fn glimpsed(child: &Child, glance: &Glance) -> Seen {
+    of_version(child, glance.version.clone(), glance.generation)
+}
+
+fn of_version(child: &Child, version: String, generation: Option<i64>) -> Seen {
+    Seen { kind: child.resource.kind.clone(), name: child.name.clone(), version, generation }
 }

@@ -8,6 +8,7 @@ use windlass_core::{Operator, World};
 use super::kinds::Nursery;
 use super::memory::Memory;
 use super::switch::Counter;
+use super::upgrade::SkillOf;
 use super::{CleanupFn, Engine};
 use crate::object::Object;
 use crate::reconcile::Reconcile;
@@ -49,6 +50,7 @@ pub struct Outfit<O: Style> {
     pub(super) cleanup: Option<CleanupFn<O>>,
     /// Whether what a resource is made of has an order.
     pub(super) ordered: bool,
+    pub(super) upgrades: Option<SkillOf<O>>,
 }
 
 impl<O: Operator> Style for O {
@@ -57,6 +59,7 @@ impl<O: Operator> Style for O {
 
     fn engine(self: Arc<Self>, outfit: Outfit<Self>) -> Engine<O> {
         Engine {
+            upgrades: outfit.upgrades.map(|skill| skill(self.clone())),
             operator: self,
             cleanup: outfit.cleanup,
             world: outfit.world,

@@ -17,7 +17,7 @@ pub use feed::Subscription;
 
 use self::feed::{Feed, Progress};
 use self::leg::Watcher;
-use crate::cache::{Cache, IndexId};
+use crate::cache::{Cache, IndexId, StateId};
 use crate::health::Health;
 use crate::journal;
 use crate::key::ObjectKey;
@@ -185,8 +185,21 @@ struct Answer {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AnsweredMeta {
+    name: Option<String>,
+    namespace: Option<String>,
     uid: Option<String>,
+    resource_version: Option<String>,
     deletion_timestamp: Option<String>,
+}
+
+impl AnsweredMeta {
+    fn key(&self) -> Option<ObjectKey> {
+        Some(ObjectKey { namespace: self.namespace.clone(), name: self.name.clone()? })
+    }
+
+    fn state(&self) -> StateId {
+        StateId::of(self.uid.as_deref(), self.resource_version.as_deref())
+    }
 }
 
 /// An informer of any kind.
@@ -212,6 +225,11 @@ impl<K: Object> AnyInformer for Shared<K> {
         let is_removed = is_delete && answer.metadata.deletion_timestamp.is_none();
         if is_removed || answer.kind != self.watch.kind() {
             return None;
+        }
+        // The watch may have been faster.
+        if let Some(known) = answer.metadata.key().and_then(|key| self.feed.cache.get_at(&key, answer.metadata.state()))
+        {
+            return Some(known);
         }
         let kept = self.feed.cache.keep_text(std::str::from_utf8(text).ok()?).ok()?;
         let known = kept.object()?.clone();

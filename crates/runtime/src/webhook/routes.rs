@@ -1,11 +1,17 @@
 //! From a path and a body to an answer.
 
+use std::time::{Duration, Instant};
+
 use kube::core::conversion::{ConversionRequest, ConversionResponse, ConversionReview};
 use serde_json::{Value, json};
 use windlass_core::Chain;
-use windlass_core::admission::{Answer, Hook, Review};
+use windlass_core::admission::{Answer, DecideError, Hook, Question, Review};
 
 use super::registration::{CONVERT_PATH, Registration};
+
+/// How long a function is asked again that cannot see what it asks for, and how often. The API server waits for longer.
+const BLIND_TIME_MAX: Duration = Duration::from_secs(3);
+const BLIND_PAUSE: Duration = Duration::from_millis(20);
 
 /// What can be asked at which path.
 pub(super) struct Routes {
@@ -22,6 +28,26 @@ pub(super) enum RouteError {
     Body(#[from] serde_json::Error),
     #[error("the review has no request")]
     Empty,
+    #[error("the operator cannot judge: {0}")]
+    Blind(String),
+}
+
+/// Asks a function, again for a while if it cannot see what it asks for: caches fill within moments of a start. The caller may
+/// block.
+fn decide(hook: &Hook, question: &Question) -> Result<Answer, DecideError> {
+    let asked = Instant::now();
+    loop {
+        match hook.decide(question) {
+            Err(DecideError::Blind(_)) if asked.elapsed() < BLIND_TIME_MAX => std::thread::sleep(BLIND_PAUSE),
+            decided => return decided,
+        }
+    }
+}
+
+fn unreadable(question: &Question, error: &serde_json::Error) -> Answer {
+    let message = format!("the object cannot be read: {error}");
+    let status = json!({"status": "Failure", "code": 422, "reason": "Invalid", "message": message});
+    Answer { uid: question.uid.clone(), status: Some(status), ..Answer::default() }
 }
 
 impl Routes {
@@ -50,11 +76,11 @@ impl Routes {
         let (_, hook) = found.ok_or_else(|| RouteError::Path(path.to_owned()))?;
         let review: Review = serde_json::from_slice(body)?;
         let question = review.request.as_ref().ok_or(RouteError::Empty)?;
-        let answer = hook.decide(question).unwrap_or_else(|error| {
-            let message = format!("the object cannot be read: {error}");
-            let status = json!({"status": "Failure", "code": 422, "reason": "Invalid", "message": message});
-            Answer { uid: question.uid.clone(), status: Some(status), ..Answer::default() }
-        });
+        let answer = match decide(hook, question) {
+            Ok(answer) => answer,
+            Err(DecideError::Unreadable(error)) => unreadable(question, &error),
+            Err(DecideError::Blind(why)) => return Err(RouteError::Blind(why)),
+        };
         Ok(serde_json::to_vec(&review.answered(answer))?)
     }
 

@@ -171,6 +171,8 @@ async fn answer(request: Request<Incoming>, path: String, served: Served) -> Res
     let answer = tokio::task::spawn_blocking(move || routes.answer(&asked, &body));
     match timeout(ANSWER_TIME_MAX, answer).await {
         Ok(Ok(Ok(answer))) => with_type(StatusCode::OK, answer, "application/json"),
+        // The API server then does what the webhook's failure policy says.
+        Ok(Ok(Err(error @ RouteError::Blind(_)))) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
         Ok(Ok(Err(error))) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
         Ok(Err(_)) => {
             figures.panicked(&path);

@@ -1,7 +1,7 @@
 //! When a CronJob runs.
 
 use super::cursor::At;
-use crate::FieldError;
+use crate::{FieldError, duration};
 
 const MACROS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
@@ -61,8 +61,12 @@ pub(super) fn zone(zone: &At<'_>, errors: &mut Vec<FieldError>) {
 
 /// What is wrong with a schedule, as far as its form tells.
 fn wrong_schedule(schedule: &str) -> Option<String> {
-    if MACROS.contains(&schedule) || schedule.starts_with("@every ") {
+    if MACROS.contains(&schedule) {
         return None;
+    }
+    if let Some(interval) = schedule.strip_prefix("@every ") {
+        let wrong = || format!("failed to parse duration {schedule}: time: invalid duration {interval:?}");
+        return duration::nanos(interval).is_none().then(wrong);
     }
     let fields: Vec<&str> = schedule.split_whitespace().collect();
     if schedule.starts_with('@') {

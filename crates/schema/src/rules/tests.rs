@@ -280,6 +280,13 @@ fn jobs_end() {
         cron("60 * * * *"),
         &[r#"spec.schedule: Invalid value: "60 * * * *": end of range (60) above maximum (59): 60"#],
     );
+    check(
+        ("batch", "v1", "CronJob"),
+        cron("@every soon"),
+        &[
+            r#"spec.schedule: Invalid value: "@every soon": failed to parse duration @every soon: time: invalid duration "soon""#,
+        ],
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass::Program;
 
 use super::changes::Changes;
@@ -13,8 +13,8 @@ use super::course::{CHANGED, Course, GONE, REVERTED};
 use super::properties;
 use super::report::{CampaignReport, Tried};
 use crate::lab::{
-    Budget, Clean, Fault, Finding, Item, Lab, Outcome, Plan, Report, Settings, Setup, Sight, StepFault, Work, schedule,
-    setters,
+    Budget, Clean, Fault, Finding, Item, Lab, Outcome, Plan, Report, Settings, Settled, Setup, Sight, StepFault, Work,
+    schedule, setters,
 };
 
 /// A change may lead to more than what the resource took as it was.
@@ -210,8 +210,10 @@ impl Bench<'_> {
     fn run(&self, lab: &Lab, plan: &Plan) -> Outcome {
         let mut outcome = lab.run(self.setup, plan, Some(&self.clean), self.budget);
         let is_sampled = plan.change().is_some_and(|change| self.course.changes.fresh.contains(change));
-        let was_changed = outcome.states.iter().any(|state| state.step == CHANGED);
-        if is_sampled && was_changed && outcome.violations.is_empty() {
+        let changed = outcome.states.iter().find(|state| state.step == CHANGED);
+        // Without a history there is nothing to go back to.
+        let is_comparable = changed.is_some_and(|state| !is_taken_back(state, &self.course.item.key()));
+        if is_sampled && is_comparable && outcome.violations.is_empty() {
             let clean = Clean { states: outcome.states.clone(), ..(*self.clean).clone() };
             let mut fresh = plan.clone();
             fresh.faults.push(Fault::Step(CHANGED, StepFault::Fresh));
@@ -221,6 +223,15 @@ impl Bench<'_> {
         }
         outcome
     }
+}
+
+/// Whether the resource says that what was asked for was tried, and taken back.
+fn is_taken_back(state: &Settled, resource: &str) -> bool {
+    let conditions = state.form.get(resource).and_then(|object| object["status"]["conditions"].as_array());
+    conditions.into_iter().flatten().any(|condition| {
+        (&condition["type"], &condition["status"], &condition["reason"])
+            == (&json!("Stalled"), &json!("True"), &json!("RolledBack"))
+    })
 }
 
 /// Where the resource is.

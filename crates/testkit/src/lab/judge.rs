@@ -16,6 +16,8 @@ use super::session::{Session, Shown};
 use super::wishes::{self, Wishes};
 use super::world::{self, Change, Chronicle, World};
 
+/// So long must nothing change for everything to count as settled, unless said otherwise. More than faults last.
+const QUIET: Duration = Duration::from_secs(12);
 /// How many calls the operator may make while nothing changes.
 const IDLE_CALLS_MAX: usize = 200;
 
@@ -38,6 +40,8 @@ pub(crate) struct Rules {
     pub(crate) reach_cluster: BTreeSet<(String, String)>,
     /// The keys of Secrets under which there is nothing to hide.
     pub(crate) shown: BTreeSet<String>,
+    /// So long must nothing change for everything to count as settled, if it is longer than usual.
+    pub(crate) quiet: Duration,
 }
 
 /// The world when everything was quiet.
@@ -115,6 +119,11 @@ impl Judge {
             canaries,
             searched: 0,
         }
+    }
+
+    /// So long must nothing change for everything to count as settled.
+    pub(crate) fn quiet(&self) -> Duration {
+        self.rules.quiet.max(QUIET)
     }
 
     /// Looks at every change since the last look.

@@ -153,6 +153,13 @@ macro_rules! setters {
             self
         }
 
+        /// So long must nothing change for everything to count as settled: 12 s, unless said otherwise. More for operators
+        /// that wait for something on purpose, such as for an upgrade to prove itself.
+        pub fn settles_after(mut self, quiet: std::time::Duration) -> Self {
+            self.settings.rules.quiet = quiet;
+            self
+        }
+
         /// Something that must be true after every single write.
         pub fn invariant(
             mut self,

@@ -13,8 +13,6 @@ use super::session::{Order, Session};
 use super::world;
 use crate::Kind;
 
-/// So long must nothing change for everything to count as settled. More than faults last.
-pub(crate) const QUIET: Duration = Duration::from_secs(12);
 /// So long it may take to settle.
 const SETTLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// How often the user looks.
@@ -205,12 +203,12 @@ impl User {
     }
 
     async fn quiet(&self) {
-        let began = self.session.now();
+        let (began, quiet) = (self.session.now(), self.judge().quiet());
         loop {
             let now = self.session.now();
             self.judge().look(&self.session);
             let active = self.judge().changed_at.max(self.session.lock().active_at).max(began);
-            if now.saturating_sub(active) >= QUIET {
+            if now.saturating_sub(active) >= quiet {
                 return;
             }
             if now.saturating_sub(began) > SETTLE_MAX {

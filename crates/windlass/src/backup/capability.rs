@@ -33,6 +33,14 @@ pub trait Backups: Send + Sync + 'static {
     /// How backups can be taken, in a word each; the first is taken if nobody says.
     const METHODS: &'static [&'static str];
 
+    /// `target` as it runs: that is backed up, and remembered with the backup. Say [`Upgrades::carried_out`] where upgrades are
+    /// taken back, or a backup has a version that failed for its own.
+    ///
+    /// [`Upgrades::carried_out`]: windlass_core::Upgrades::carried_out
+    fn carried_out(&self, target: &Self::Target) -> Self::Target {
+        target.clone()
+    }
+
     /// The Pod that takes a backup of `target`, or why none can be taken now.
     ///
     /// It has one container, which gets the order, a deadline and a way to leave its record from the runtime. It is run once: what

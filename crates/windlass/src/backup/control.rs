@@ -19,6 +19,7 @@ use super::kind::{Backup, BackupStatus, BackupTarget, Phase};
 use super::record::{BackupOrder, BackupRecord};
 use super::report::{News, report};
 use super::verification;
+use crate::capability::Ability;
 use crate::reconciler::{ReconcileApp, reconcile};
 
 /// When a backup that waits for something is looked at again.
@@ -32,6 +33,7 @@ pub(super) const WATCH: Duration = Duration::from_secs(30);
 pub fn backups<B: Backups>(knowledge: B) -> ReconcileApp<BackupControl<B>> {
     let target = B::Target::facts();
     reconcile(BackupControl { knowledge })
+        .able::<B::Target>(Ability::Backup)
         .owns::<Job>()
         // One after the other: that is how two cannot begin at once.
         .workers(1)
@@ -95,6 +97,7 @@ impl<B: Backups> BackupControl<B> {
         let rivals: Vec<Rival> = listed.iter().filter(|it| it.spec.target == backup.spec.target).map(rival).collect();
         let targets: Api<B::Target> = Api::namespaced(cx.client(), &namespace);
         let target = targets.get_opt(&backup.spec.target.name).await?;
+        let target = target.map(|target| self.knowledge.carried_out(&target));
         let (method, flaw) = method::<B>(backup);
         let configuration = target.as_ref().map(spec_of).unwrap_or_default();
         let order = order(backup, id, method, configuration);

@@ -54,21 +54,6 @@ pub struct BackupTarget {
     pub name: String,
 }
 
-/// Where backups are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Schema)]
-pub struct Location {
-    /// A volume that the Pods can mount.
-    pub claim: VolumeClaim,
-}
-
-/// A PersistentVolumeClaim in the same namespace. Where Pods are on several nodes, it has to be one that they can share.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Schema)]
-pub struct VolumeClaim {
-    /// Its name.
-    #[schema(min_length = 1, max_length = 253)]
-    pub name: String,
-}
-
 /// How far a backup, or a restore, is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
 pub enum Phase {

@@ -8,22 +8,23 @@
 mod capability;
 mod control;
 mod decide;
-mod folder;
 mod job;
 mod kind;
+mod location;
 mod record;
 mod report;
 mod restore;
 mod schedule;
 mod selection;
+mod storage;
 mod verification;
 
 pub use jiff::Timestamp;
 
 pub use capability::{Backups, Obstacle, Progress};
 pub use control::{BackupControl, backups};
-pub use folder::{Folder, FolderError, Put};
-pub use kind::{Backup, BackupSpec, BackupStatus, BackupTarget, Location, Phase, VolumeClaim};
+pub use kind::{Backup, BackupSpec, BackupStatus, BackupTarget, Phase};
+pub use location::{Encryption, Location, S3, S3Credentials, VolumeClaim};
 pub use record::{
     BackupOrder, BackupRecord, FORMAT_VERSION, ORDER_VARIABLE, RecordError, RestoreOrder, TERMINATION_FILE,
     VerificationRecord,
@@ -31,3 +32,7 @@ pub use record::{
 pub use restore::{Restore, RestoreControl, RestoreSource, RestoreSpec, RestoreStatus, RestoreStorage, restores};
 pub use schedule::{BackupSchedule, BackupScheduleSpec, BackupScheduleStatus, Retention, ScheduleControl, schedules};
 pub use selection::{SelectionError, select, surplus};
+pub use storage::{
+    Attachment, Encrypted, Folder, KeyRing, Keys, Listing, ObjectStorage, Put, Storage, StorageError, open, remove,
+    seal, stored,
+};

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::kind::{BackupStatus, Location};
+use super::kind::BackupStatus;
+use super::location::Location;
 
 /// The layout of storage that this release writes.
 pub const FORMAT_VERSION: u32 = 1;

@@ -8,6 +8,7 @@ use clap::Args;
 use super::version::{compare, is_range, is_version};
 use super::{Bundle, BundleError, Standing, Upgrades};
 use crate::app::Program;
+use crate::capability::Capability;
 use crate::manifests::OutputError;
 use crate::manifests::command::InstallArgs;
 
@@ -65,8 +66,20 @@ pub(crate) fn run(program: &dyn Program, args: &BundleArgs) -> Result<(), Comman
     if let Some(why) = &bundle.description.not_registry {
         eprintln!("note: it is not a registry+v1 bundle: {why}");
     }
+    print_capability(&bundle.description.capability);
     println!("{} {} {digest}", bundle.description.name, bundle.description.version);
     Ok(())
+}
+
+/// Why the bundle has the level that it has.
+fn print_capability(capability: &Capability) {
+    eprintln!("capability level {}, {}, because it", capability.level, capability.name);
+    for deed in &capability.does {
+        eprintln!("  {deed}");
+    }
+    if !capability.lacks.is_empty() {
+        eprintln!("for the next level it lacks {}", capability.lacks);
+    }
 }
 
 fn standing(version: Option<&str>, args: &BundleArgs) -> Result<Standing, CommandError> {

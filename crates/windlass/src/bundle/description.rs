@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use windlass_runtime::engine::Declared;
 
 use super::Standing;
-use super::capability::{Capability, capability};
 use crate::app::Program;
+use crate::capability::{Capability, capability};
 use crate::manifests::{self, ManifestOptions};
 use crate::rbac::{Need, Scope, rules};
 

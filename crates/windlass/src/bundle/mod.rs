@@ -5,7 +5,6 @@
 //! catalogs and managers of others read, too.
 
 mod archive;
-mod capability;
 pub(crate) mod command;
 mod description;
 mod reader;
@@ -17,9 +16,10 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-pub use capability::Capability;
 pub use description::{Api, Description, Permissions, Upgrades};
 pub use reader::BundleError;
+
+pub use crate::capability::Capability;
 
 pub(crate) use version::is_version;
 

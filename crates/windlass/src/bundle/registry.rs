@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::capability::capability;
 use super::description::{Api, provided, required};
 use super::{Standing, webhooks};
 use crate::app::Program;
+use crate::capability::capability;
 use crate::manifests::{self, File, Maker, ManifestOptions, OutputError, yaml};
 use crate::rbac::{self, Part, Scope, rules};
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
-use windlass::backup::{BackupOrder, BackupRecord, FORMAT_VERSION, Folder, FolderError, surplus};
+use windlass::backup::{
+    BackupOrder, BackupRecord, FORMAT_VERSION, Storage, StorageError, remove, seal, stored, surplus,
+};
 use windlass::runtime::Clock;
 
 use super::layout::{Layout, segment_of};
@@ -46,7 +48,7 @@ pub(super) enum BaseError {
     #[error(transparent)]
     Tool(#[from] ToolError),
     #[error(transparent)]
-    Storage(#[from] FolderError),
+    Storage(#[from] StorageError),
     #[error("the backup cannot be read back: {0}")]
     Files(#[from] io::Error),
     #[error("its manifest cannot be read: {0}")]
@@ -57,27 +59,28 @@ pub(super) enum BaseError {
     Tablespaces(String),
 }
 
-/// Takes the backup, and says what it is.
+/// Takes the backup, and says what it is. Where programs cannot write into the storage themselves, it is made in `scratch` first.
 pub(super) async fn take(
-    folder: &Folder,
+    storage: &dyn Storage,
+    scratch: &Path,
     layout: &Layout,
     from: &From,
     order: &BackupOrder,
 ) -> Result<BackupRecord, BaseError> {
-    sweep(folder, layout)?;
+    sweep(storage, layout)?;
     let location = layout.base(&order.id);
-    let place = folder.place(&location)?;
+    let own = storage.place(&location)?;
+    let place = own.clone().unwrap_or_else(|| scratch.join(&order.id));
     fs::create_dir_all(&place)?;
     let started_at = Clock::system().now();
-    let mut command = Command::new("pg_basebackup");
-    command.arg("-D").arg(&place).args(["-h", &from.host, "-p", &POSTGRES_PORT.to_string(), "-U", REPLICATION, "-w"]);
-    command.args(["-F", "tar", "-X", "stream", "-c", "fast", "--compress=client-gzip:1"]);
-    command.args(["--manifest-checksums=SHA256", "--label", &order.id]).env("PGCONNECT_TIMEOUT", "5");
-    run_tool("pg_basebackup", command, TAKE_MAX).await?;
+    copy_data(&place, from, &order.id).await?;
     let completed_at = Clock::system().now();
     let (size_bytes, checksum) = weigh(&place)?;
     let manifest = Manifest::read(&fs::read_to_string(place.join(MANIFEST))?)?;
     let range = manifest.range().ok_or(BaseError::NoRange)?;
+    if own.is_none() {
+        bring(storage, &place, &location)?;
+    }
     let record = BackupRecord {
         format_version: FORMAT_VERSION,
         id: order.id.clone(),
@@ -97,23 +100,39 @@ pub(super) async fn take(
         checksum,
         configuration: order.configuration.clone(),
     };
-    folder.seal(&record)?;
+    seal(storage, &record)?;
     Ok(record)
 }
 
+/// Has the member's data, and the log that makes it consistent, copied into a folder.
+async fn copy_data(place: &Path, from: &From, label: &str) -> Result<(), ToolError> {
+    let mut command = Command::new("pg_basebackup");
+    command.arg("-D").arg(place).args(["-h", &from.host, "-p", &POSTGRES_PORT.to_string(), "-U", REPLICATION, "-w"]);
+    command.args(["-F", "tar", "-X", "stream", "-c", "fast", "--compress=client-gzip:1"]);
+    command.args(["--manifest-checksums=SHA256", "--label", label]).env("PGCONNECT_TIMEOUT", "5");
+    run_tool("pg_basebackup", command, TAKE_MAX).await.map(drop)
+}
+
+/// Brings the files of a backup into the storage, and removes each when it is there.
+fn bring(storage: &dyn Storage, place: &Path, location: &str) -> Result<(), BaseError> {
+    for name in FILES {
+        let file = place.join(name);
+        storage.put(&format!("{location}/{name}"), &mut File::open(&file)?)?;
+        fs::remove_file(file)?;
+    }
+    Ok(())
+}
+
 /// Removes what attempts that failed left: one backup is taken at a time, so nobody else works on it.
-fn sweep(folder: &Folder, layout: &Layout) -> Result<(), BaseError> {
-    let (records, unreadable) = folder.backups(&layout.bases())?;
+fn sweep(storage: &dyn Storage, layout: &Layout) -> Result<(), BaseError> {
+    let (records, unreadable) = stored(storage, &layout.bases())?;
     if !unreadable.is_empty() {
         return Ok(());
     }
-    let known = |name: &str| records.iter().any(|record| record.id == name);
-    let Ok(entries) = fs::read_dir(folder.place(&layout.bases())?) else { return Ok(()) };
-    for entry in entries {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if !known(&name) {
+    for name in storage.list(&layout.bases())?.folders {
+        if records.iter().all(|record| record.id != name) {
             tracing::info!(name, "Removing what a failed backup left");
-            folder.remove(&layout.base(&name))?;
+            remove(storage, &layout.base(&name))?;
         }
     }
     Ok(())
@@ -148,9 +167,9 @@ fn weigh(place: &Path) -> Result<(u64, String), BaseError> {
 }
 
 /// Removes the backups that the schedule does not keep, and the log that no backup needs.
-pub(super) fn thin_out(folder: &Folder, layout: &Layout, order: &BackupOrder) -> Result<(), BaseError> {
+pub(super) fn thin_out(storage: &dyn Storage, layout: &Layout, order: &BackupOrder) -> Result<(), BaseError> {
     let (Some(schedule), Some(keep)) = (&order.schedule, order.keep) else { return Ok(()) };
-    let (records, unreadable) = folder.backups(&layout.bases())?;
+    let (records, unreadable) = stored(storage, &layout.bases())?;
     if !unreadable.is_empty() {
         tracing::warn!("Nothing is removed: a newer operator has written into this archive");
         return Ok(());
@@ -158,29 +177,21 @@ pub(super) fn thin_out(folder: &Folder, layout: &Layout, order: &BackupOrder) ->
     let surplus = surplus(&records, schedule, keep);
     for record in &surplus {
         tracing::info!(id = record.id, "Removing a backup that is not kept");
-        folder.remove(&record.location)?;
+        remove(storage, &record.location)?;
     }
     let kept = records.iter().filter(|record| surplus.iter().all(|gone| gone.id != record.id));
     let Some(first) = kept.filter_map(|record| segment_of(&record.begin)).min() else { return Ok(()) };
-    remove_log(&folder.place(&layout.log())?, &first)
+    remove_log(storage, &layout.log(), &first)
 }
 
-/// Removes the segments before `first`, whatever their timeline: nothing is restored from before the first backup.
-fn remove_log(log: &Path, first: &str) -> Result<(), BaseError> {
-    let Ok(groups) = fs::read_dir(log) else { return Ok(()) };
-    for group in groups {
-        let group = group?.path();
-        if !group.is_dir() {
-            continue; // Histories of timelines stay: they are small, and tell how timelines are related.
-        }
-        for entry in fs::read_dir(&group)? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if name.get(8..24).is_some_and(|number| number < first) {
-                fs::remove_file(group.join(&name))?;
-            }
-        }
-        if fs::read_dir(&group)?.next().is_none() {
-            fs::remove_dir(&group)?;
+/// Removes the segments before `first`, whatever their timeline: nothing is restored from before the first backup. Histories of
+/// timelines stay: they are small, and tell how timelines are related.
+fn remove_log(storage: &dyn Storage, log: &str, first: &str) -> Result<(), BaseError> {
+    for group in storage.list(log)?.folders {
+        let group = format!("{log}/{group}");
+        let is_old = |name: &&String| name.get(8..24).is_some_and(|number| number < first);
+        for name in storage.list(&group)?.files.iter().filter(is_old) {
+            storage.delete(&format!("{group}/{name}"))?;
         }
     }
     Ok(())
@@ -188,6 +199,8 @@ fn remove_log(log: &Path, first: &str) -> Result<(), BaseError> {
 
 #[cfg(test)]
 mod tests {
+    use windlass::backup::Folder;
+
     use super::*;
 
     fn archive() -> (tempfile::TempDir, Folder, Layout) {
@@ -219,7 +232,7 @@ mod tests {
             checksum: String::new(),
             configuration: Default::default(),
         };
-        folder.seal(&record).unwrap();
+        seal(folder, &record).unwrap();
     }
 
     #[test]
@@ -235,7 +248,7 @@ mod tests {
         }
         let order = BackupOrder { schedule: Some("nightly".into()), keep: Some(2), ..BackupOrder::default() };
         thin_out(&folder, &layout, &order).unwrap();
-        let left: Vec<String> = folder.backups(layout.top()).unwrap().0.into_iter().map(|it| it.id).collect();
+        let left: Vec<String> = stored(&folder, layout.top()).unwrap().0.into_iter().map(|it| it.id).collect();
         assert_eq!(left, ["b2", "b3"]);
         let is_there = segments.map(|name| folder.open(&layout.log_file(name).unwrap()).unwrap().is_some());
         assert_eq!(is_there, [false, false, true, true]);
@@ -248,7 +261,19 @@ mod tests {
         folder.put(&format!("{}/{BASE}", layout.base("cut-off")), &mut "half".as_bytes()).unwrap();
         sweep(&folder, &layout).unwrap();
         assert!(folder.open(&format!("{}/{BASE}", layout.base("whole"))).unwrap().is_some());
-        assert!(!folder.place(&layout.base("cut-off")).unwrap().exists());
+        assert!(!folder.place(&layout.base("cut-off")).unwrap().unwrap().exists());
+    }
+
+    #[test]
+    fn what_was_made_elsewhere_is_brought_and_does_not_stay_there() {
+        let (_top, folder, layout) = archive();
+        let scratch = tempfile::tempdir().unwrap();
+        for name in FILES {
+            fs::write(scratch.path().join(name), name).unwrap();
+        }
+        bring(&folder, scratch.path(), &layout.base("b")).unwrap();
+        assert_eq!(folder.list(&layout.base("b")).unwrap().files, ["backup_manifest", BASE, LOG]);
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
-use windlass::backup::{BackupOrder, Folder, ORDER_VARIABLE, TERMINATION_FILE, VerificationRecord};
+use windlass::backup::{
+    BackupOrder, ORDER_VARIABLE, Storage, StorageError, TERMINATION_FILE, VerificationRecord, open,
+};
 use windlass::runtime::Clock;
 
 use super::base::{self, From};
@@ -25,7 +27,7 @@ const BROKEN: u8 = 200;
 #[derive(Debug, Parser)]
 #[command(name = COMMAND, about = "Works on the archive of a PostgreSQL cluster")]
 struct Options {
-    /// Where the storage is
+    /// Where the storage, or the credentials to it, are
     #[arg(long)]
     storage: PathBuf,
     /// The archive in it
@@ -50,7 +52,13 @@ enum Work {
         to: PathBuf,
     },
     /// Takes a base backup
-    Backup(From),
+    Backup {
+        #[command(flatten)]
+        from: From,
+        /// Where it is made, if the storage is not a folder
+        #[arg(long, default_value = "/scratch")]
+        scratch: PathBuf,
+    },
     /// Restores a backup into a folder that is thrown away, to see that it can be
     Verify {
         /// What it is called
@@ -67,20 +75,37 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
         Err(error) => error.exit(),
     };
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false).init();
-    let (folder, layout) = (Folder::at(&options.storage), Layout::at(&options.archive));
+    let (storage, layout) = match open(&options.storage) {
+        Ok(storage) => (storage, Layout::at(&options.archive)),
+        Err(error) => return unusable(&options.work, &error),
+    };
     match options.work {
-        Work::Push { path } => match segment::push(&folder, &layout, &path) {
+        Work::Push { path } => match segment::push(&*storage, &layout, &path) {
             Ok(_) => ExitCode::SUCCESS,
-            Err(error) => broken(&error),
+            Err(error) => refused(&error),
         },
-        Work::Fetch { name, to } => match segment::fetch(&folder, &layout, &name, &to) {
+        Work::Fetch { name, to } => match segment::fetch(&*storage, &layout, &name, &to) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(ABSENT),
             Err(error) => broken(&error),
         },
-        Work::Backup(from) => backup(&folder, &layout, &from),
+        Work::Backup { from, scratch } => backup(&*storage, &scratch, &layout, &from),
         Work::Verify { id, scratch } => verify(&options.storage, &layout, &id, &scratch),
     }
+}
+
+/// The storage cannot be opened. A Job says so in its last words, too.
+fn unusable(work: &Work, error: &StorageError) -> ExitCode {
+    if matches!(work, Work::Backup { .. } | Work::Verify { .. }) {
+        let _ = fs::write(TERMINATION_FILE, error.to_string());
+    }
+    if matches!(work, Work::Push { .. }) { refused(error) } else { broken(error) }
+}
+
+/// A file of the log was not archived. With a code above 125 the server would end its archiver, and not count that it failed.
+fn refused(error: &dyn std::error::Error) -> ExitCode {
+    tracing::error!(%error, "The log was not archived");
+    ExitCode::FAILURE
 }
 
 fn broken(error: &dyn std::error::Error) -> ExitCode {
@@ -109,7 +134,7 @@ fn verify(storage: &Path, layout: &Layout, id: &str, scratch: &Path) -> ExitCode
     }
 }
 
-fn backup(folder: &Folder, layout: &Layout, from: &From) -> ExitCode {
+fn backup(storage: &dyn Storage, scratch: &Path, layout: &Layout, from: &From) -> ExitCode {
     let order = std::env::var(ORDER_VARIABLE).ok().and_then(|text| serde_json::from_str::<BackupOrder>(&text).ok());
     let Some(order) = order else {
         tracing::error!("There is no order in {ORDER_VARIABLE}");
@@ -119,7 +144,7 @@ fn backup(folder: &Folder, layout: &Layout, from: &From) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return broken(&error),
     };
-    let record = match runtime.block_on(base::take(folder, layout, from, &order)) {
+    let record = match runtime.block_on(base::take(storage, scratch, layout, from, &order)) {
         Ok(record) => record,
         Err(error) => {
             let _ = fs::write(TERMINATION_FILE, error.to_string());
@@ -127,7 +152,7 @@ fn backup(folder: &Folder, layout: &Layout, from: &From) -> ExitCode {
         }
     };
     // The backup is there, whatever comes of the rest.
-    if let Err(error) = base::thin_out(folder, layout, &order) {
+    if let Err(error) = base::thin_out(storage, layout, &order) {
         tracing::warn!(%error, "What is not kept was not removed");
     }
     match fs::write(TERMINATION_FILE, record.last_words()) {

@@ -1,8 +1,13 @@
 //! Where things are in an archive.
 
+use windlass::backup::Attachment;
+
 /// Where members have the storage of their own archive, and where that which they recover from, read-only.
 pub(crate) const STORAGE: &str = "/archive";
 pub(crate) const RECOVERY: &str = "/recovery";
+/// How Pods have them.
+pub(crate) const ARCHIVE: Attachment<'static> = Attachment { name: "archive", path: STORAGE, read_only: false };
+pub(crate) const ORIGIN: Attachment<'static> = Attachment { name: "recovery", path: RECOVERY, read_only: true };
 
 /// The folder of all archives of one resource.
 pub(crate) fn prefix(namespace: &str, cluster: &str, uid: &str) -> String {

@@ -11,4 +11,4 @@ mod segment;
 
 pub(crate) use base::{BASE, LOG, MANIFEST};
 pub(crate) use command::{COMMAND, main};
-pub(crate) use layout::{Layout, RECOVERY, STORAGE, prefix};
+pub(crate) use layout::{ARCHIVE, Layout, ORIGIN, RECOVERY, STORAGE, prefix};

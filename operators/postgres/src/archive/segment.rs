@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
-use windlass::backup::{Folder, FolderError, Put};
+use windlass::backup::{Put, Storage, StorageError};
 
 use super::layout::Layout;
 
@@ -21,7 +21,7 @@ pub(super) enum SegmentError {
     #[error("{0} cannot be read: {1}")]
     Read(String, #[source] io::Error),
     #[error(transparent)]
-    Storage(#[from] FolderError),
+    Storage(#[from] StorageError),
     #[error("{0} is damaged in the archive: {1}")]
     Damaged(String, #[source] io::Error),
     #[error("{0} cannot be written: {1}")]
@@ -30,20 +30,24 @@ pub(super) enum SegmentError {
 
 /// Archives the file at `path`. One that is there with the same content is fine: another member, or the one before a failover, has
 /// brought it. One with other content is an error, and is not overwritten.
-pub(super) fn push(folder: &Folder, layout: &Layout, path: &Path) -> Result<Put, SegmentError> {
+pub(super) fn push(storage: &dyn Storage, layout: &Layout, path: &Path) -> Result<Put, SegmentError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let place = layout.log_file(&name).ok_or_else(|| SegmentError::Name(name.clone()))?;
     let unreadable = |error| SegmentError::Read(name.clone(), error);
     let mut content = Vec::new();
     File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut content)).map_err(unreadable)?;
     // Most files have been brought by another member: to compare costs less than to compress.
-    if let Some(there) = read(folder, &place, &name)? {
-        return if there == content { Ok(Put::Identical) } else { Err(FolderError::Different(place).into()) };
+    match read(storage, &place, &name) {
+        Ok(Some(there)) if there == content => return Ok(Put::Identical),
+        Ok(Some(_)) => return Err(StorageError::Different(place).into()),
+        // Brought before encryption was asked for: the storage compares it.
+        Ok(None) | Err(SegmentError::Storage(StorageError::Plain(_))) => {}
+        Err(error) => return Err(error),
     }
     let mut packed = GzBuilder::new().read(content.as_slice(), Compression::fast());
-    match folder.put(&place, &mut packed) {
+    match storage.put(&place, &mut packed) {
         // Compressed by another release it may look otherwise.
-        Err(FolderError::Different(_)) if read(folder, &place, &name)?.is_some_and(|there| there == content) => {
+        Err(StorageError::Different(_)) if read(storage, &place, &name)?.is_some_and(|there| there == content) => {
             Ok(Put::Identical)
         }
         put => Ok(put?),
@@ -51,9 +55,9 @@ pub(super) fn push(folder: &Folder, layout: &Layout, path: &Path) -> Result<Put,
 }
 
 /// Brings the file `name` of the log to `to`; `false` if the archive does not have it.
-pub(super) fn fetch(folder: &Folder, layout: &Layout, name: &str, to: &Path) -> Result<bool, SegmentError> {
+pub(super) fn fetch(storage: &dyn Storage, layout: &Layout, name: &str, to: &Path) -> Result<bool, SegmentError> {
     let place = layout.log_file(name).ok_or_else(|| SegmentError::Name(name.to_owned()))?;
-    let Some(content) = read(folder, &place, name)? else { return Ok(false) };
+    let Some(content) = read(storage, &place, name)? else { return Ok(false) };
     let unwritable = |error| SegmentError::Write(name.to_owned(), error);
     let draft = to.with_extension("fetched");
     std::fs::write(&draft, content).map_err(unwritable)?;
@@ -61,15 +65,24 @@ pub(super) fn fetch(folder: &Folder, layout: &Layout, name: &str, to: &Path) -> 
     Ok(true)
 }
 
-fn read(folder: &Folder, place: &str, name: &str) -> Result<Option<Vec<u8>>, SegmentError> {
-    let Some(file) = folder.open(place)? else { return Ok(None) };
+fn read(storage: &dyn Storage, place: &str, name: &str) -> Result<Option<Vec<u8>>, SegmentError> {
+    let Some(file) = storage.open(place)? else { return Ok(None) };
     let mut content = Vec::new();
     let unpacked = GzDecoder::new(io::BufReader::new(file)).take(FILE_BYTES_MAX).read_to_end(&mut content);
-    unpacked.map(|_| Some(content)).map_err(|error| SegmentError::Damaged(name.to_owned(), error))
+    match unpacked {
+        Ok(_) => Ok(Some(content)),
+        // What could not be read is not damaged.
+        Err(error) => Err(match StorageError::within(error) {
+            Ok(error) => SegmentError::Storage(error),
+            Err(error) => SegmentError::Damaged(name.to_owned(), error),
+        }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use windlass::backup::Folder;
+
     use super::*;
 
     const NAME: &str = "000000010000000000000003";
@@ -85,7 +98,7 @@ mod tests {
         assert_eq!(push(&folder, &layout, &source).unwrap(), Put::Identical, "the next primary brings it again");
         std::fs::write(&source, vec![8; 5000]).unwrap();
         let refused = push(&folder, &layout, &source).unwrap_err();
-        assert!(matches!(refused, SegmentError::Storage(FolderError::Different(_))), "{refused}");
+        assert!(matches!(refused, SegmentError::Storage(StorageError::Different(_))), "{refused}");
         assert!(fetch(&folder, &layout, NAME, &back).unwrap());
         assert_eq!(std::fs::read(&back).unwrap(), vec![7; 5000]);
     }
@@ -98,7 +111,7 @@ mod tests {
         let content: Vec<u8> = (0..60_000u32).map(|number| (number * 7919 % 251) as u8).collect();
         std::fs::write(&source, content).unwrap();
         push(&folder, &layout, &source).unwrap();
-        let packed = folder.place(&layout.log_file(NAME).unwrap()).unwrap();
+        let packed = folder.place(&layout.log_file(NAME).unwrap()).unwrap().unwrap();
         let mut bytes = std::fs::read(&packed).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0xff;

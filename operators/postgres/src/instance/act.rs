@@ -111,12 +111,16 @@ impl Member {
 
     fn start(&mut self) -> Result<(), ActError> {
         self.memo.started = self.clock.elapsed();
-        self.memo.is_running = true;
         self.memo.answered = None;
         self.memo.provisioned = None;
         self.memo.slots = None;
         self.memo.standbys.clear();
-        Ok(self.postgres.start()?)
+        let started = self.postgres.start();
+        self.memo.is_running = started.is_ok();
+        if started.is_err() {
+            self.memo.failed_starts = self.memo.failed_starts.saturating_add(1);
+        }
+        Ok(started?)
     }
 
     /// Takes the lease; from then on this member is the one that has every commit.

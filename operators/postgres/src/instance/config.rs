@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::quorum;
-use crate::names::{POSTGRES_PORT, REPLICATION, slot};
+use crate::names::{self, POSTGRES_PORT, REPLICATION, slot};
 use crate::parameters::{AT_LEAST_AS_PRIMARY, effective};
 use crate::wire::{Plan, Quorum};
 
@@ -76,6 +76,8 @@ fn render(settings: &Settings<'_>) -> String {
         ("port", POSTGRES_PORT.to_string()),
         ("unix_socket_directories", SOCKETS.to_owned()),
         ("cluster_name", settings.me.to_owned()),
+        // A name of our own: by it the server says which settings it has read.
+        (names::SETTINGS, settings.plan.settings()),
         // Standbys archive, too: what a primary that is lost had not brought there is not lost with it.
         ("archive_mode", if settings.archive.is_some() { "always" } else { "off" }.into()),
         ("archive_command", settings.archive.unwrap_or_default().to_owned()),

@@ -87,6 +87,8 @@ pub(super) struct Memo {
     /// How often in a row something failed, why, and until when nothing is tried.
     pub(super) failures: u32,
     pub(super) failure: String,
+    /// How often in a row the server could not be started, or ended.
+    pub(super) failed_starts: u32,
     pub(super) rest_until: Duration,
     pub(super) is_stopping: bool,
 }
@@ -129,6 +131,9 @@ impl Member {
                 if plan.origin != self.plan.origin {
                     self.memo.failures = 0; // What is to be restored was put right.
                 }
+                if plan.parameters != self.plan.parameters {
+                    self.begin_anew();
+                }
                 self.plan = plan;
             }
             let seen = self.observe().await;
@@ -143,7 +148,7 @@ impl Member {
             }
             match self.act(action.clone(), &seen).await {
                 Ok(Outcome::Done) => {}
-                Ok(Outcome::Settled) => self.memo.failures = 0,
+                Ok(Outcome::Settled) => (self.memo.failures, self.memo.failed_starts) = (0, 0),
                 Err(error) => self.fail(&error.to_string()),
             }
             let pause = match action {
@@ -156,6 +161,14 @@ impl Member {
                 _ = plans.changed() => {}
                 () = stopping.notified() => self.memo.is_stopping = true,
             }
+        }
+    }
+
+    /// The server is to run with other settings: how it went so far says nothing of them, and nothing is waited for.
+    fn begin_anew(&mut self) {
+        if self.memo.failed_starts > 0 {
+            (self.memo.failures, self.memo.failed_starts) = (0, 0);
+            self.memo.rest_until = Duration::ZERO;
         }
     }
 

@@ -82,7 +82,9 @@ impl Member {
     async fn observe_server(&mut self) -> Server {
         if !self.postgres.is_running() {
             if std::mem::take(&mut self.memo.is_running) {
-                self.fail("the server ended");
+                self.memo.failed_starts = self.memo.failed_starts.saturating_add(1);
+                let how = self.postgres.ended.map(|status| format!("the server ended with {status}"));
+                self.fail(&how.unwrap_or_else(|| "the server ended".into()));
             }
             self.memo.server = None;
             self.memo.answered = None;
@@ -129,6 +131,8 @@ impl Member {
             streaming: answer.streaming,
             version: answer.version,
             pending_restart: answer.pending_restart,
+            refused: answer.refused,
+            settings: answer.settings,
         };
         if answer.in_recovery { Server::Standby(vitals) } else { Server::Primary(vitals) }
     }
@@ -176,6 +180,11 @@ impl Member {
             rewindable: is_primary && self.memo.rewindable,
             version: vitals.map(|vitals| vitals.version.clone()),
             pending_restart: vitals.is_some_and(|vitals| vitals.pending_restart),
+            has_read: vitals.is_some_and(|vitals| vitals.settings.as_ref() == Some(&self.plan.settings())),
+            settings: Some(self.plan.settings()),
+            refused: vitals.and_then(|vitals| vitals.refused.clone()),
+            failed_starts: self.memo.failed_starts,
+            failure: if self.memo.failed_starts > 0 { self.memo.failure.clone() } else { String::new() },
             state: state.to_owned(),
             archive: vitals.and_then(|_| self.archiving()),
             restored: self.postgres.volume.has_data().then(|| self.restored()).flatten(),

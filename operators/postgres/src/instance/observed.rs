@@ -78,6 +78,10 @@ pub(crate) struct Vitals {
     pub(crate) version: String,
     /// Whether settings wait for a restart.
     pub(crate) pending_restart: bool,
+    /// The settings that it does not take, and would not start with.
+    pub(crate) refused: Option<String>,
+    /// The settings that it has read, by their hash.
+    pub(crate) settings: Option<String>,
 }
 
 /// How things went so far.

@@ -48,11 +48,13 @@ pub(crate) struct Source<'a> {
 pub(crate) struct Postgres {
     pub(crate) volume: Volume,
     child: Option<Child>,
+    /// How the server ended that ended last by itself.
+    pub(crate) ended: Option<ExitStatus>,
 }
 
 impl Postgres {
     pub(crate) fn new(volume: Volume) -> Self {
-        Self { volume, child: None }
+        Self { volume, child: None, ended: None }
     }
 
     /// Whether the server's first process runs.
@@ -60,7 +62,8 @@ impl Postgres {
         match self.child.as_mut().map(Child::try_wait) {
             Some(Ok(None)) => true,
             Some(ended) => {
-                tracing::warn!(status = ?ended.ok().flatten(), "The server has ended");
+                self.ended = ended.ok().flatten();
+                tracing::warn!(status = ?self.ended, "The server has ended");
                 self.child = None;
                 // What it started may have outlived it.
                 fence::end_all(&self.volume.data());

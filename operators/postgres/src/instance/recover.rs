@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
 use tokio::process::{Child, Command};
-use windlass::backup::{BackupRecord, Folder, FolderError, SelectionError, Timestamp, select};
+use windlass::backup::{BackupRecord, SelectionError, Storage, StorageError, Timestamp, open, select, stored};
 
 use super::config::SOCKETS;
 use super::postgres::{Postgres, ToolError, end_of, run};
@@ -35,13 +35,15 @@ const LOG_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecoverError {
     #[error(transparent)]
-    Storage(#[from] FolderError),
+    Storage(#[from] StorageError),
     #[error(transparent)]
     Selection(#[from] SelectionError),
     #[error("{0:?} is not a time")]
     Time(String),
     #[error("the backup {0} is not in an archive")]
     Misplaced(String),
+    #[error("{0} of the backup is not there")]
+    Missing(&'static str),
     #[error("{0} of the backup cannot be unpacked: {1}")]
     Unpack(&'static str, #[source] io::Error),
     #[error(transparent)]
@@ -58,18 +60,15 @@ pub(crate) enum RecoverError {
 pub(crate) async fn recover(postgres: &Postgres, storage: &Path, origin: &Origin) -> Result<(), RecoverError> {
     let volume = &postgres.volume;
     volume.settle()?;
-    let folder = Folder::at(storage);
     let at = match &origin.time {
         Some(text) => Some(text.parse().map_err(|_| RecoverError::Time(text.clone()))?),
         None => None,
     };
-    let (records, _) = folder.backups(&origin.path)?;
-    let record = select(&records, &origin.path, None, at)?.clone();
+    let record = find(storage, &origin.path, at).await?;
     let layout = Layout::around(&record.location).ok_or_else(|| RecoverError::Misplaced(record.location.clone()))?;
     tracing::info!(backup = record.id, location = record.location, "Restoring");
-    let (draft, source) = (volume.draft(), folder.place(&record.location)?);
-    let unpacked = tokio::task::spawn_blocking(move || unpack(&source, &draft)).await;
-    unpacked.unwrap_or_else(|error| Err(RecoverError::Volume(io::Error::other(error))))?;
+    let (draft, source, location) = (volume.draft(), storage.to_owned(), record.location.clone());
+    apart(move || unpack(&*open(&source)?, &location, &draft)).await?;
     let mut verify = Command::new("pg_verifybackup");
     verify.arg("--quiet").arg(volume.draft());
     run("pg_verifybackup", verify, VERIFY_MAX).await?;
@@ -81,17 +80,35 @@ pub(crate) async fn recover(postgres: &Postgres, storage: &Path, origin: &Origin
     Ok(volume.adopt_draft()?)
 }
 
+/// The backup to begin with.
+async fn find(storage: &Path, path: &str, at: Option<Timestamp>) -> Result<BackupRecord, RecoverError> {
+    let (storage, path) = (storage.to_owned(), path.to_owned());
+    apart(move || {
+        let (records, _) = stored(&*open(&storage)?, &path)?;
+        Ok(select(&records, &path, None, at)?.clone())
+    })
+    .await
+}
+
+/// Does what blocks where it blocks nobody.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RecoverError> + Send + 'static,
+) -> Result<T, RecoverError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(RecoverError::Volume(io::Error::other(error))))
+}
+
 /// Unpacks a base backup, and the log that makes it consistent.
-fn unpack(source: &Path, draft: &Path) -> Result<(), RecoverError> {
+fn unpack(storage: &dyn Storage, location: &str, draft: &Path) -> Result<(), RecoverError> {
     fs::DirBuilder::new().mode(0o700).create(draft)?;
+    let file = |name: &'static str| storage.open(&format!("{location}/{name}"))?.ok_or(RecoverError::Missing(name));
     for (name, to) in [(BASE, draft.to_owned()), (LOG, draft.join("pg_wal"))] {
-        let file = File::open(source.join(name)).map_err(|error| RecoverError::Unpack(name, error))?;
         // pg_basebackup ends a gzip stream at each file of the log, and begins another one.
-        let mut archive = tar::Archive::new(MultiGzDecoder::new(BufReader::new(file)));
+        let mut archive = tar::Archive::new(MultiGzDecoder::new(BufReader::new(file(name)?)));
         archive.unpack(to).map_err(|error| RecoverError::Unpack(name, error))?;
     }
-    fs::copy(source.join(MANIFEST), draft.join(MANIFEST)).map_err(|error| RecoverError::Unpack(MANIFEST, error))?;
-    Ok(())
+    let copied = io::copy(&mut file(MANIFEST)?, &mut File::create(draft.join(MANIFEST))?);
+    copied.map(drop).map_err(|error| RecoverError::Unpack(MANIFEST, error))
 }
 
 /// What brings a file of the log back from an archive.
@@ -218,6 +235,7 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use windlass::backup::Folder;
 
     use super::*;
 
@@ -263,19 +281,16 @@ mod tests {
     #[test]
     fn a_backup_is_unpacked_with_all_of_its_log() {
         let place = tempfile::tempdir().unwrap();
-        let (source, draft) = (place.path().join("backup"), place.path().join("draft"));
-        fs::create_dir(&source).unwrap();
-        fs::write(source.join(BASE), packed(&[("PG_VERSION", "15"), ("pg_wal/archive_status/x", "")])).unwrap();
-        fs::write(
-            source.join(LOG),
-            packed(&[("000000010000000000000001", "one"), ("000000010000000000000002", "two")]),
-        )
-        .unwrap();
-        fs::write(source.join(MANIFEST), "{}").unwrap();
-        unpack(&source, &draft).unwrap();
+        let (folder, draft) = (Folder::at(place.path()), place.path().join("draft"));
+        let put = |name: &str, content: &[u8]| folder.put(&format!("base/b/{name}"), &mut &*content).map(drop);
+        assert!(unpack(&folder, "base/b", &place.path().join("nothing")).is_err());
+        put(BASE, &packed(&[("PG_VERSION", "15"), ("pg_wal/archive_status/x", "")])).unwrap();
+        put(LOG, &packed(&[("000000010000000000000001", "one"), ("000000010000000000000002", "two")])).unwrap();
+        put(MANIFEST, b"{}").unwrap();
+        unpack(&folder, "base/b", &draft).unwrap();
         let read = |name: &str| fs::read_to_string(draft.join(name)).unwrap();
         assert_eq!((read("PG_VERSION").as_str(), read(MANIFEST).as_str()), ("15", "{}"));
         assert_eq!(read("pg_wal/000000010000000000000002"), "two");
-        assert!(unpack(&source, &draft).is_err(), "nothing is unpacked over what is there");
+        assert!(unpack(&folder, "base/b", &draft).is_err(), "nothing is unpacked over what is there");
     }
 }

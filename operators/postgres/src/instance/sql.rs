@@ -47,6 +47,10 @@ pub(crate) struct Answer {
     pub(crate) streaming: bool,
     pub(crate) version: String,
     pub(crate) pending_restart: bool,
+    /// The settings in its file that it does not take, and would not start with.
+    pub(crate) refused: Option<String>,
+    /// The settings that it has read, by their hash.
+    pub(crate) settings: Option<String>,
     /// Of a server that archives: the file that went last, and the one that does not go.
     pub(crate) archiver: Option<(Option<String>, Option<String>)>,
     /// Of a primary: how far those that receive are behind, and how far they have the log.
@@ -54,6 +58,8 @@ pub(crate) struct Answer {
     pub(crate) flushed: BTreeMap<String, u64>,
 }
 
+/// A server goes on saying that a setting waits for a restart after it was taken back, if it is in the file no more and never
+/// was in force: that waits for nothing.
 const VITALS: &str = "select pg_is_in_recovery(), \
     (case when pg_is_in_recovery() then coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') \
      else pg_current_wal_flush_lsn() end - '0/0')::bigint, \
@@ -62,7 +68,11 @@ const VITALS: &str = "select pg_is_in_recovery(), \
     exists (select from pg_stat_wal_receiver), \
     exists (select from pg_stat_wal_receiver where status = 'streaming'), \
     split_part(current_setting('server_version'), ' ', 1), \
-    exists (select from pg_settings where pending_restart)";
+    exists (select from pg_settings as it where pending_restart and (source = 'configuration file' \
+        or exists (select from pg_file_settings as file where file.name = it.name))), \
+    (select string_agg(concat_ws(': ', name, error), ', ') from pg_file_settings as file where error is not null \
+        and not exists (select from pg_settings as it where it.name = file.name and pending_restart)), \
+    current_setting('windlass.settings', true)";
 const STANDBYS: &str = "select application_name, greatest(pg_current_wal_flush_lsn() - replay_lsn, 0)::bigint, \
     (flush_lsn - '0/0')::bigint from pg_stat_replication \
     where state = 'streaming' and replay_lsn is not null and flush_lsn is not null";
@@ -85,6 +95,8 @@ pub(crate) async fn ask() -> Result<Answer, SqlError> {
             streaming: row.get(5),
             version: row.get(6),
             pending_restart: row.get(7),
+            refused: row.get(8),
+            settings: row.get(9),
             ..Answer::default()
         };
         answer.archiver = client.query_opt(ARCHIVER, &[]).await?.map(|row| (row.get(0), row.get(1)));

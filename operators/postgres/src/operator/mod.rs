@@ -5,6 +5,7 @@ mod network;
 mod rolling;
 mod survey;
 mod tell;
+mod upgrade;
 pub(crate) mod workload;
 
 use std::collections::BTreeMap;
@@ -130,6 +131,7 @@ pub(crate) fn declare(app: windlass::App<PostgresOperator>) -> windlass::App<Pos
         .owns::<PodDisruptionBudget>()
         .owns::<Lease>()
         .pods()
+        .upgrades()
         // Nobody can give away what they do not have: members may hold the lease and say what they are.
         .allow("coordination.k8s.io", "leases", &["update"])
         .allow("", "pods", &["patch"])

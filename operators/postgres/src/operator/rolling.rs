@@ -104,6 +104,14 @@ fn roll(survey: &Survey, turn: &mut Turn) {
 
 /// Servers whose settings need it restart one after the other, the primary last.
 fn restart(survey: &Survey, turn: &mut Turn) {
+    // Who has not read them does not know whether it has to, and the primary would seem to be the only one.
+    let is_unaware = |(_, seen): &(&String, &Seen)| !seen.has_read(&survey.settings);
+    if let Some((member, _)) = survey.members.iter().find(is_unaware) {
+        if survey.members.values().any(Seen::is_pending) {
+            turn.news.push(format!("servers restart for their settings when {member} has read them"));
+        }
+        return;
+    }
     let pending: Vec<&String> =
         survey.members.iter().filter(|(_, seen)| seen.is_pending()).map(|(member, _)| member).collect();
     let primary = survey.primary().map(|(name, _)| name);
@@ -181,6 +189,8 @@ mod tests {
                 streaming: role == Role::Replica,
                 position: Some(Position { timeline: 1, lsn: 1 }),
                 pending_restart: has("pending"),
+                settings: Some(if has("untold") { "0" } else { "1" }.into()),
+                has_read: role != Role::None && !has("unread"),
                 voters: if has("asks-c") { BTreeSet::from(["c".to_owned()]) } else { BTreeSet::new() },
                 ..Report::default()
             };
@@ -188,7 +198,7 @@ mod tests {
             let seen = Seen {
                 pod_revision: Some(if has("changing") { "1".into() } else { revision.clone() }),
                 revision,
-                is_ready: role != Role::None && !has("away"),
+                is_ready: (role != Role::None || has("stopped")) && !has("away"),
                 is_broken: has("broken"),
                 report: Some(report),
             };
@@ -196,7 +206,7 @@ mod tests {
         };
         let members: BTreeMap<String, Seen> = members.iter().map(seen).collect();
         let wanted = wanted.iter().map(|name| (*name).to_owned()).collect();
-        Survey { wanted, revision: "2".into(), members, ..Survey::default() }
+        Survey { wanted, revision: "2".into(), settings: "1".into(), members, ..Survey::default() }
     }
 
     const ABC: [&str; 3] = ["a", "b", "c"];
@@ -257,6 +267,9 @@ mod tests {
         };
         check(&[("a", "p"), ("b", "r"), ("c", "r")], None);
         check(&[("a", "p pending"), ("b", "r pending"), ("c", "r")], Some("b"));
+        check(&[("a", "p pending"), ("b", "r pending"), ("c", "- stopped")], None);
+        check(&[("a", "p pending"), ("b", "r unread"), ("c", "r unread")], None);
+        check(&[("a", "p pending"), ("b", "r pending"), ("c", "r untold")], None);
         check(&[("a", "p pending"), ("b", "r"), ("c", "r away")], None);
         check(&[("a", "p pending"), ("b", "r"), ("c", "r")], Some("a"));
         check(&[("a", "p pending"), ("b", "r pending"), ("c", "r old")], Some("b"));

@@ -7,7 +7,7 @@ use windlass::prelude::*;
 use super::workload;
 use crate::kind::{PostgresCluster, SwitchoverStatus};
 use crate::names::{self, REPORT, REVISION, SWITCHOVER};
-use crate::wire::{Report, Role};
+use crate::wire::{self, Report, Role};
 
 /// A cluster as it is seen.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub(super) struct Survey {
     pub(super) wanted: Vec<String>,
     /// What each is to be made from.
     pub(super) revision: String,
+    /// The settings that each is to have, by their hash.
+    pub(super) settings: String,
     /// The members that there are, by name.
     pub(super) members: BTreeMap<String, Seen>,
     /// How many standbys have to have a commit.
@@ -56,6 +58,7 @@ impl Survey {
         Self {
             wanted: (1..=cluster.spec.instances).map(|number| names::member(&name, number)).collect(),
             revision: workload::revision(cluster),
+            settings: wire::settings(&cluster.spec.parameters),
             members: members.collect(),
             synchronous: cluster.spec.synchronous.as_ref().map_or(0, |synchronous| synchronous.any),
             request: cluster.annotations().get(SWITCHOVER).cloned(),
@@ -93,14 +96,27 @@ impl Seen {
         self.report.as_ref().map(|report| report.role).unwrap_or_default()
     }
 
-    /// Whether it is as its workload wants it, and serves.
+    /// Whether it is as its workload wants it, and serves. It says first that its server stopped; that its Pod is not ready any
+    /// more is noticed seconds later.
     pub(super) fn is_settled(&self) -> bool {
-        self.is_ready && self.pod_revision.as_ref() == Some(&self.revision)
+        self.is_ready && self.role() != Role::None && self.pod_revision.as_ref() == Some(&self.revision)
     }
 
     /// Whether it receives from the primary.
     pub(super) fn is_streaming(&self) -> bool {
         self.is_ready && self.report.as_ref().is_some_and(|report| report.role == Role::Replica && report.streaming)
+    }
+
+    /// Whether it was told these settings. Supervisors of earlier versions do not say which they were told.
+    pub(super) fn is_told(&self, settings: &str) -> bool {
+        let told = self.report.as_ref().and_then(|report| report.settings.as_ref());
+        told.is_none_or(|told| told == settings)
+    }
+
+    /// Whether its server has read these settings.
+    pub(super) fn has_read(&self, settings: &str) -> bool {
+        let is_silent = self.report.as_ref().is_none_or(|report| report.settings.is_none());
+        is_silent || (self.is_told(settings) && self.report.as_ref().is_some_and(|report| report.has_read))
     }
 
     /// Whether its settings wait for a restart.

@@ -78,7 +78,9 @@ fn missing(survey: &Survey, turn: &Turn) -> Vec<String> {
         let message = match seen {
             None => Some(format!("{member} is to be made")),
             Some(_) if !is_wanted => Some(format!("{member} is to go")),
-            Some(seen) if !seen.is_ready => Some(format!("{member} is not ready: {}", saying(seen))),
+            Some(seen) if !seen.is_ready || seen.role() == Role::None => {
+                Some(format!("{member} is not ready: {}", saying(seen)))
+            }
             Some(seen) if !seen.is_settled() => Some(format!("{member} is to be changed")),
             Some(_) => None,
         };

@@ -9,16 +9,16 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use windlass::k8s_openapi::api::apps::v1::StatefulSetPersistentVolumeClaimRetentionPolicy;
 use windlass::k8s_openapi::api::core::v1::{
-    Affinity, EmptyDirVolumeSource, HTTPGetAction, PersistentVolumeClaimSpec, PersistentVolumeClaimVolumeSource,
-    PodAffinityTerm, PodAntiAffinity, PodSecurityContext, SeccompProfile, SecretVolumeSource, Volume, VolumeMount,
-    VolumeResourceRequirements, WeightedPodAffinityTerm,
+    Affinity, EmptyDirVolumeSource, HTTPGetAction, PersistentVolumeClaimSpec, PodAffinityTerm, PodAntiAffinity,
+    PodSecurityContext, SeccompProfile, SecretVolumeSource, Volume, VolumeMount, VolumeResourceRequirements,
+    WeightedPodAffinityTerm,
 };
 use windlass::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use windlass::prelude::*;
 
 use super::{CREDENTIALS, access, metadata};
 use crate::admission::DEFAULT_IMAGE;
-use crate::archive::{RECOVERY, STORAGE};
+use crate::archive::{ARCHIVE, ORIGIN};
 use crate::instance::COMMAND;
 use crate::kind::{DeletionPolicy, PostgresCluster};
 use crate::names::{self, MEMBER, POSTGRES_PORT, REVISION, STATUS_PORT};
@@ -126,18 +126,22 @@ fn pod(cluster: &PostgresCluster, member: &str, supervisor: &Supervisor) -> PodS
     };
     // Queries of several processes share memory there, more than the 64 MiB that containers have otherwise.
     let own = [scratch("sockets", None), scratch("shared-memory", Some("Memory")), supervisor.volume()];
-    let archive = cluster.spec.archive.as_ref().map(|it| claimed("archive", &it.claim.name, false));
-    let recovery = cluster.spec.recovery.as_ref().map(|it| claimed("recovery", &it.location.claim.name, true));
-    let volumes = CREDENTIALS.map(secret).into_iter().chain(own).chain(archive).chain(recovery);
-    PodSpec {
+    let mut pod = PodSpec {
         service_account_name: Some(access::members(&name)),
         termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
         security_context: Some(security()),
         affinity: Some(apart(&name)),
         containers: vec![container(cluster, member, supervisor)],
-        volumes: Some(volumes.collect()),
+        volumes: Some(CREDENTIALS.map(secret).into_iter().chain(own).collect()),
         ..PodSpec::default()
+    };
+    if let Some(location) = &cluster.spec.archive {
+        location.attach(&mut pod, ARCHIVE);
     }
+    if let Some(recovery) = &cluster.spec.recovery {
+        recovery.location.attach(&mut pod, ORIGIN);
+    }
+    pod
 }
 
 /// Whom servers, and what works on their data, run as.
@@ -150,12 +154,6 @@ pub(crate) fn security() -> PodSecurityContext {
         seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
         ..PodSecurityContext::default()
     }
-}
-
-/// The volume of a claim that is there already.
-pub(crate) fn claimed(name: &str, claim: &str, read_only: bool) -> Volume {
-    let source = PersistentVolumeClaimVolumeSource { claim_name: claim.to_owned(), read_only: Some(read_only) };
-    Volume { name: name.into(), persistent_volume_claim: Some(source), ..Volume::default() }
 }
 
 /// Members are on nodes of their own where there are enough.
@@ -192,9 +190,6 @@ fn container(cluster: &PostgresCluster, member: &str, supervisor: &Supervisor) -
         mount("shared-memory", "/dev/shm"),
         supervisor.mount(),
     ];
-    let archive = cluster.spec.archive.as_ref().map(|_| mount("archive", STORAGE));
-    let recovery = cluster.spec.recovery.as_ref().map(|_| mount("recovery", RECOVERY));
-    let recovery = recovery.map(|mount| VolumeMount { read_only: Some(true), ..mount });
     let port = |name: &str, number: u16| ContainerPort {
         name: Some(name.into()),
         container_port: number.into(),
@@ -209,7 +204,7 @@ fn container(cluster: &PostgresCluster, member: &str, supervisor: &Supervisor) -
         readiness_probe: Some(Probe { period_seconds: Some(1), failure_threshold: Some(2), ..probe("/readyz") }),
         liveness_probe: Some(Probe { period_seconds: Some(10), failure_threshold: Some(6), ..probe("/healthz") }),
         resources: cluster.spec.resources.clone(),
-        volume_mounts: Some(mounts.into_iter().chain(passwords).chain(archive).chain(recovery).collect()),
+        volume_mounts: Some(mounts.into_iter().chain(passwords).collect()),
         ..Container::default()
     }
 }

@@ -25,7 +25,8 @@ what a person types. *Scaffolded* is what a tool writes once and a person keeps:
 is here and counted; the tool itself is not run, its layout is followed by hand. *Generated* is written anew by a tool and kept in the project. What a program prints when it is asked, as\n\
 ours prints its definition, permissions and manifests, is kept by nobody and counted nowhere. *Names* are the distinct names of\n\
 the toolkit, of Kubernetes' types, and of markers or attributes that the written code mentions; in Python objects are\n\
-dictionaries, whose keys are not counted. Ours has a webhook more than the others, which is counted, too.\n";
+dictionaries, whose keys are not counted. Ours has a webhook, and takes back upgrades\n\
+that fail, which the others do not; both are counted.\n";
 
 /// A line of the first table: what it is about, and its value of an implementation.
 type Figure = (&'static str, fn(&Project) -> String);

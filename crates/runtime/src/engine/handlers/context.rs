@@ -160,7 +160,7 @@ impl<R: CustomResource> HandlerContext<R> {
         }
         let Some(unwanted) = Unwanted::of(&resource, meta) else { return Ok(()) };
         let step = Step::Delete(unwanted);
-        self.tell_of(act(&handle.client, &owner.manager, &step, Before::Other).await.map_err(failed)?);
+        self.tell_of(act(&handle.client, &owner.manager, &step, Before::Other).await.map_err(failed)?.deed);
         Ok(())
     }
 

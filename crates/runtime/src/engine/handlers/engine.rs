@@ -73,12 +73,11 @@ impl<R: CustomResource> Reconcile for HandlerEngine<R> {
         let key = ObjectKey::of(&*resource);
         let is_deleting = resource.meta().deletion_timestamp.is_some();
         let switches = Switches::of(&*resource);
-        let is_paused = switches.paused && !is_deleting;
-        self.counter.pause(&key, is_paused, &cx.handle.metrics);
-        if is_paused || is_deleting {
+        self.counter.pause(&key, switches.paused, &cx.handle.metrics);
+        if switches.paused || is_deleting {
             self.daemons.stop(&key).await;
         }
-        if is_paused {
+        if switches.paused {
             journal::decided(journal::Turn::Paused, "Paused", "the annotation windlass.dev/paused is true");
             let status = report::status(&*resource, &Pass::Paused, cx.clock().now());
             report::write(&*resource, status, cx).await?;
@@ -373,7 +372,7 @@ impl<R: CustomResource> HandlerEngine<R> {
         let why = standing.first_failed().map(|id| words.of(id, DELETION_FAILED));
         let pass = match &why {
             Some(why) if look.seen.is_deleting => Pass::DeletionBlocked { reason: "HandlerFailed", why },
-            _ => Pass::Made { outcome: &outcome, carried: Some(&carried), switches: &switches },
+            _ => Pass::Made { outcome: &outcome, carried: Some(&carried), switches: &switches, way: None },
         };
         // What is reported is about the spec that was looked at, even if there is a newer one.
         newest.meta_mut().generation = look.resource.meta().generation;

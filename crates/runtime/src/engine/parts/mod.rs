@@ -62,6 +62,8 @@ pub(crate) struct Standing {
     pub(crate) waiting: Vec<String>,
     /// What has failed.
     pub(crate) failed: Vec<String>,
+    /// Whether anything was applied in this pass.
+    pub(crate) has_applied: bool,
 }
 
 /// Decides. `forced` applies what there is although it is not its turn.

@@ -32,6 +32,24 @@ async fn a_paused_resource_runs_nothing_and_a_forced_one_runs_its_updates_once()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_paused_resource_waits_with_its_deletion() {
+    let (cluster, stage) = (cluster().await, Stage::default());
+    let running = run(&vaults(&stage), &cluster);
+    build(&cluster, "v", 1).await;
+    ready(&cluster, "v").await;
+    annotate(&cluster, "v", "windlass.dev/paused", "true".into()).await;
+    says(&cluster, "v", "Paused", "Paused").await;
+    cluster.api::<Vault>().delete("v", &Default::default()).await.unwrap();
+    let why = says(&cluster, "v", "DeletionBlocked", "Paused").await;
+    assert!(why.contains("windlass.dev/paused"), "{why}");
+    assert_eq!(stage.diary(), ["build 1 #1", "open 1 #1"]);
+    annotate(&cluster, "v", "windlass.dev/paused", Value::Null).await;
+    cluster.until_gone::<Vault>("v").await;
+    assert_eq!(stage.diary().last().map(String::as_str), Some("empty 1 #1"));
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_restart_switch_rolls_what_handlers_made() {
     let (cluster, stage) = (cluster().await, Stage::default());
     let app = vaults(&stage).owns::<Deployment>().on_create("serve", |vault, cx| async move {

@@ -15,6 +15,7 @@ use crate::backup::capability::Backups;
 use crate::backup::kind::{Backup, Phase};
 use crate::backup::record::RestoreOrder;
 use crate::backup::report::{News, report};
+use crate::capability::Ability;
 use crate::reconciler::{ReconcileApp, reconcile};
 
 /// When a restore is looked at again.
@@ -25,11 +26,10 @@ const MADE_BY: &str = "windlass.dev/restored-by";
 /// Serves the `Restore`s into one kind: an operator to be [in one program](crate::program) with the one that keeps the kind.
 pub fn restores<B: Backups>(knowledge: B) -> ReconcileApp<RestoreControl<B>> {
     let (target, backup) = (B::Target::facts(), Backup::facts());
-    reconcile(RestoreControl { knowledge }).allow(target.group, target.plural, &["get", "create"]).allow(
-        backup.group,
-        backup.plural,
-        &["get"],
-    )
+    reconcile(RestoreControl { knowledge })
+        .able::<B::Target>(Ability::Restore)
+        .allow(target.group, target.plural, &["get", "create"])
+        .allow(backup.group, backup.plural, &["get"])
 }
 
 /// Serves the kind `Restore` with what its author knows.

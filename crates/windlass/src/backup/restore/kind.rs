@@ -1,6 +1,7 @@
 //! What people ask for, and what they are told, of a restore.
 
-use crate::backup::kind::{BackupTarget, Location, Phase};
+use crate::backup::kind::{BackupTarget, Phase};
+use crate::backup::location::Location;
 use crate::prelude::*;
 
 /// A new resource from a backup, made once.

@@ -18,6 +18,7 @@ use super::decide::{Made, Mode, Seen, Step, decide};
 use super::kind::BackupSchedule;
 use crate::backup::capability::Backups;
 use crate::backup::kind::{Backup, BackupSpec, Phase};
+use crate::capability::Ability;
 use crate::reconciler::{ReconcileApp, reconcile};
 
 /// The label of backups that names their schedule, by a hash: names may be longer than labels.
@@ -30,7 +31,7 @@ const NAME_CHARS_MAX: usize = 240;
 /// Serves the `BackupSchedule`s of one kind: an operator to be [in one program](crate::program) with [`backups`](super::super::backups).
 pub fn schedules<B: Backups>() -> ReconcileApp<ScheduleControl<B>> {
     let backup = Backup::facts();
-    reconcile(ScheduleControl::<B> { kind: std::marker::PhantomData }).allow(
+    reconcile(ScheduleControl::<B> { kind: std::marker::PhantomData }).able::<B::Target>(Ability::Schedule).allow(
         backup.group,
         backup.plural,
         &["get", "list", "create", "delete"],

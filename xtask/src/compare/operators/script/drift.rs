@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::life::until_told;
 use super::{image as image_of, is_labelled, labels, until_ready};
 use crate::compare::operators::stage::Stage;
 
@@ -13,6 +14,12 @@ pub(super) fn replicas(stage: &mut Stage) -> Result<()> {
     stage.kubectl.run(&["scale", "deployment/cache", "--replicas=7"])?;
     stage.kubectl.until("deployment/cache", "is to have 3 replicas", |it| it["spec"]["replicas"] == SIZE)?;
     until_ready(stage, "cache", SIZE)
+}
+
+/// Each in its own words: that a Deployment was made is not what is asked for.
+pub(super) fn told(stage: &mut Stage) -> Result<()> {
+    const WORDS: [&str; 2] = ["changed", "updated"];
+    until_told(stage, |text| text.contains("Deployment") && WORDS.iter().any(|word| text.contains(word)))
 }
 
 pub(super) fn image(stage: &mut Stage) -> Result<()> {

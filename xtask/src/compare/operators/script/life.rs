@@ -50,10 +50,15 @@ pub(super) fn status(stage: &mut Stage) -> Result<()> {
 }
 
 pub(super) fn events(stage: &mut Stage) -> Result<()> {
+    until_told(stage, |text| text.contains("Deployment"))
+}
+
+/// Waits for an event on the resource whose message is so.
+pub(super) fn until_told(stage: &Stage, is_so: impl Fn(&str) -> bool) -> Result<()> {
     wait(|| {
         let about = "--field-selector=involvedObject.kind=Memcached,involvedObject.name=cache";
         let events = stage.kubectl.list(&["events", about])?;
-        let told = events.iter().any(|event| event["message"].as_str().is_some_and(|text| text.contains("Deployment")));
+        let told = events.iter().any(|event| event["message"].as_str().is_some_and(&is_so));
         Ok(if told { Ok(()) } else { Err(format!("{} events, none about the Deployment", events.len())) })
     })?;
     Ok(())

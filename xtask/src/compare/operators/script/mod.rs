@@ -49,15 +49,16 @@ impl Behaviour {
 }
 
 /// The script in its order: each part leaves the resource `cache` ready.
-pub(super) const BEHAVIOURS: [Behaviour; 20] = [
+pub(super) const BEHAVIOURS: [Behaviour; 21] = [
     Behaviour::new("create", "a Deployment and a headless Service are made, and owned", life::create).base(),
     Behaviour::new("ready", "`Ready` becomes true, for the present generation", life::ready).base(),
     Behaviour::new("status", "status names the Pods, counts them and has their selector", life::status),
-    Behaviour::new("events", "an event on the resource tells what was made", life::events),
+    Behaviour::new("events", "an event on the resource tells what was made", life::events).optional(),
     Behaviour::new("refused", "a size of 0 or 17 and an image with a space are refused", change::refused),
     Behaviour::new("scale", "`kubectl scale` of the resource is followed", change::scale),
     Behaviour::new("image", "a new image is rolled out", change::image),
     Behaviour::new("drift-replicas", "replicas changed by hand are put right", drift::replicas),
+    Behaviour::new("drift-told", "… and an event on the resource tells of it", drift::told),
     Behaviour::new("drift-image", "an image changed by hand is put right", drift::image),
     Behaviour::new("drift-label", "a label changed by hand is put right", drift::label),
     Behaviour::new("drift-service", "a Service's selector changed by hand is put right", drift::service),
