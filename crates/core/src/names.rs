@@ -22,6 +22,8 @@ pub const VERSION: &str = "windlass.dev/version";
 pub const FINALIZER: &str = "windlass.dev/finalizer";
 /// The finalizer that gives an operator the time to remove the parts of a resource in order.
 pub const ORDER_FINALIZER: &str = "windlass.dev/ordered-deletion";
+/// The finalizer that gives an operator the time to let go of what a resource is made of, if that is to stay.
+pub const RELEASE_FINALIZER: &str = "windlass.dev/release";
 /// The annotation of an object that says which part of its resource it is.
 pub const PART: &str = "windlass.dev/part";
 /// The annotation of a part that names those that it needs, with commas between them: it goes before they do.

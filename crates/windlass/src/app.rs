@@ -290,6 +290,13 @@ impl<O: Operator> App<O> {
         self.declaration = self.declaration.ordered();
         self
     }
+
+    /// A resource can be let go of: when one is deleted of which `is_released` is true, all that was made for it stays as it is and
+    /// belongs to nobody, until a resource of the same name takes it over again. Resources get a finalizer.
+    pub fn releases(mut self, is_released: fn(&<O as Operator>::Resource) -> bool) -> Self {
+        self.declaration = self.declaration.releases(is_released);
+        self
+    }
 }
 
 impl<O: Upgrades> App<O> {

@@ -75,6 +75,8 @@ pub use {k8s_openapi, kube, schemars, serde, serde_json};
 mod book {
     #[doc = include_str!("../../../docs/backup.md")]
     mod backup {}
+    #[doc = include_str!("../../../docs/deletion.md")]
+    mod deletion {}
     #[doc = include_str!("../../../docs/handlers.md")]
     mod handlers {}
     #[doc = include_str!("../../../docs/observability.md")]

@@ -75,19 +75,24 @@ fn served(object: &Value, finalizer: &str, facts: &Facts) -> Finding {
     let found = |says: String| Finding::new(Depth::Cause, object, says);
     let owner = setter(object, finalizer);
     let is_paused = object["metadata"]["annotations"][names::PAUSED] == "true";
-    if is_paused && [names::FINALIZER, names::ORDER_FINALIZER].contains(&finalizer) {
+    if is_paused && [names::FINALIZER, names::ORDER_FINALIZER, names::RELEASE_FINALIZER].contains(&finalizer) {
         return found(format!(
             "is deleted but kept by the finalizer {finalizer}, which nobody serves while it is paused"
         ));
     }
     if let Some(blocked) = condition(object, names::condition::DELETION_BLOCKED).filter(|one| one["status"] == "True") {
-        let says = format!("is deleted, but the cleanup of {finalizer} fails: {}", message(blocked));
+        let says = format!("is deleted, but the work of {finalizer} fails: {}", message(blocked));
         return found(says).advice("put right what the message names; the operator tries again by itself");
     }
     let by = owner.map_or_else(String::new, |owner| format!(" (set by {owner})"));
     let is_served = facts.serving(object).any(|(_, replica)| replica.works);
-    if is_served && finalizer == names::FINALIZER {
-        return found(format!("is deleted, and its operator cleans up before {finalizer} goes{by}"));
+    let task = match finalizer {
+        names::FINALIZER => Some("cleans up"),
+        names::RELEASE_FINALIZER => Some("sees to what is to stay"),
+        _ => None,
+    };
+    if let Some(task) = task.filter(|_| is_served) {
+        return found(format!("is deleted, and its operator {task} before {finalizer} goes{by}"));
     }
     let place =
         object["metadata"]["namespace"].as_str().map_or_else(String::new, |namespace| format!(" -n {namespace}"));

@@ -228,7 +228,7 @@ fn what_cannot_go_says_who_keeps_it() {
     let blocked = json!({"status": {"conditions": [{"type": "DeletionBlocked", "status": "True", "message": "the bucket is not empty"}]}});
     one(
         deleted("windlass.dev/finalizer", blocked),
-        "ConfigMap m is deleted, but the cleanup of windlass.dev/finalizer fails: the bucket",
+        "ConfigMap m is deleted, but the work of windlass.dev/finalizer fails: the bucket",
         "by itself",
     );
     let paused = json!({"metadata": {"annotations": {"windlass.dev/paused": "true"}}});

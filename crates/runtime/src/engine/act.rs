@@ -22,7 +22,7 @@ use crate::key::ObjectKey;
 pub(crate) enum Trouble {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("cannot {verb} {what}: {source}")]
+    #[error("cannot {verb} {what}: {}", in_words(.source))]
     Api {
         verb: &'static str,
         what: String,
@@ -33,6 +33,16 @@ pub(crate) enum Trouble {
     Unseen(String),
     #[error("the resource is gone or on its way out, and the watch does not know yet")]
     Outdated,
+    #[error("what was there was taken over, and is looked at again")]
+    TakenOver,
+}
+
+/// What the API says; the error's own text has all of the answer in it, too, and people read this in conditions and events.
+fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
 }
 
 impl Trouble {
@@ -42,6 +52,7 @@ impl Trouble {
             Self::Refused(_) => "ChildRefused",
             Self::Api { .. } => "ApplyFailed",
             Self::Unseen(_) | Self::Outdated => "WatchFailed",
+            Self::TakenOver => "Adopted",
         }
     }
 
@@ -141,7 +152,7 @@ pub(crate) async fn act(client: &Client, manager: &str, step: &Step, before: Bef
             };
             Ok(Done { deed: Some(deed), left_in })
         }
-        Step::Update(child, differences) => {
+        Step::Update(child, differences) | Step::Adopt(child, differences) => {
             let left_in = apply(client, manager, child).await?;
             Ok(Done { deed: updated(child, differences, before), left_in })
         }

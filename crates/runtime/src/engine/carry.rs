@@ -77,7 +77,7 @@ impl<'a> Item<'a> {
 }
 
 /// Whether the resource is there and wanted, by the API itself.
-async fn is_current<R: CustomResource>(resource: &R, cx: &Context<R>) -> Result<bool, Trouble> {
+pub(super) async fn is_current<R: CustomResource>(resource: &R, cx: &Context<R>) -> Result<bool, Trouble> {
     let meta = resource.meta();
     let name = meta.name.as_deref().unwrap_or_default();
     let live = dynamic_api(resource, cx).get_metadata_opt(name).await;
@@ -103,6 +103,14 @@ impl<O: Operator> Engine<O> {
         // Each round but the last applies something, and nothing is applied twice.
         for _ in 0..=items.len() {
             let found = self.look(&owner, &mut items);
+            let unclaimed = found.iter().filter_map(|found| match &found.step {
+                Some(Step::Adopt(child, _)) => Some(child),
+                _ => None,
+            });
+            let unclaimed: Vec<&Child> = unclaimed.collect();
+            if !unclaimed.is_empty() {
+                return Err(self.take_over(resource, &owner, &unclaimed, cx).await);
+            }
             let wanted: Vec<Wanted> = found.iter().map(|found| found.wanted.clone()).collect();
             let leftovers = self.leftovers(&owner, &items, &desired.kept);
             let decision = decide(&wanted, &leftovers.iter().map(Unwanted::leftover).collect::<Vec<_>>(), owner.force);
@@ -140,7 +148,9 @@ impl<O: Operator> Engine<O> {
         // collected for as long as the watch of the resource is behind.
         let is_again =
             |(_, step, before): &(usize, &Step, Before)| matches!(step, Step::Create(_)) && *before != Before::New;
-        if steps.iter().any(is_again) && !is_current(resource, cx).await? {
+        // And what was let go would be collected with a resource that is gone.
+        let is_fatal = self.releases.is_some() && !steps.is_empty();
+        if (is_fatal || steps.iter().any(is_again)) && !is_current(resource, cx).await? {
             return Err(Trouble::Outdated);
         }
         let client = cx.client();

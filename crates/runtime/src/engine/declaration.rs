@@ -14,8 +14,10 @@ use serde::Serialize;
 use windlass_core::admission::Window;
 use windlass_core::{Operator, Upgrades, World};
 
+use super::declared::{Declared, Use};
 use super::kinds::{Family, Nursery, Owned};
 use super::style::{Outfit, Style};
+use super::title::ReleasesFn;
 use super::upgrade::{SkillOf, skill_of};
 use super::{Cleanup, CleanupFn, call_cleanup};
 use crate::cache::Change;
@@ -33,33 +35,6 @@ use crate::watch::Watch;
 /// few of them, an API server that is slow for a moment holds up all that changes meanwhile.
 const WORKERS: usize = 10;
 
-/// What an operator does with a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// Makes, changes and removes its objects.
-    Owns,
-    /// Looks at its objects.
-    Reads,
-}
-
-/// A kind that an operator uses.
-#[derive(Clone, Debug)]
-pub struct Declared {
-    /// The kind.
-    pub resource: ApiResource,
-    /// Whether its objects live in namespaces.
-    pub namespaced: bool,
-    /// What for.
-    pub usage: Use,
-}
-
-impl Declared {
-    /// The use of a kind that is known at compile time.
-    pub fn of<K: Object<DynamicType = ()>>(usage: Use) -> Self {
-        Self { resource: ApiResource::erase::<K>(&()), namespaced: !is_cluster_scoped::<K>(), usage }
-    }
-}
-
 /// An operator, its kinds and its options.
 pub struct Declaration<O: Style> {
     operator: Arc<O>,
@@ -67,6 +42,7 @@ pub struct Declaration<O: Style> {
     pods: bool,
     cleanup: Option<CleanupFn<O>>,
     ordered: bool,
+    releases: Option<ReleasesFn<O>>,
     upgrades: Option<SkillOf<O>>,
     workers: Option<usize>,
     resync: Option<Duration>,
@@ -106,6 +82,7 @@ impl<O: Style> Declaration<O> {
             pods: false,
             cleanup: None,
             ordered: false,
+            releases: None,
             upgrades: None,
             workers: None,
             resync: None,
@@ -262,7 +239,7 @@ impl<O: Style> Declaration<O> {
 
     /// Whether the metadata of resources is written: a finalizer, or what is remembered there.
     pub fn patches_resources(&self) -> bool {
-        self.cleanup.is_some() || self.ordered || self.operator.patches_resources()
+        self.cleanup.is_some() || self.ordered || self.releases.is_some() || self.operator.patches_resources()
     }
 
     /// The operator itself, while nothing runs it yet.
@@ -295,11 +272,11 @@ impl<O: Style> Declaration<O> {
         }
         let Wiring { world, nursery, family, routes, .. } = wiring;
         let name = cluster.name_of(&self.resource().kind.to_lowercase());
-        let (cleanup, ordered, upgrades) = (self.cleanup, self.ordered, self.upgrades);
+        let (cleanup, ordered, releases, upgrades) = (self.cleanup, self.ordered, self.releases, self.upgrades);
         if upgrades.is_some() {
             cluster.metrics.upgrades().begin(&self.resource().kind);
         }
-        let outfit = Outfit { world: world.strict(), nursery, name, cleanup, ordered, upgrades };
+        let outfit = Outfit { world: world.strict(), nursery, name, cleanup, ordered, releases, upgrades };
         let engine = self.operator.clone().engine(outfit);
         let mut controller = Controller::in_cluster(cluster, watch, engine);
         if self.operator.is_lenient() {
@@ -345,6 +322,13 @@ impl<O: Operator> Declaration<O> {
     #[must_use]
     pub fn ordered(mut self) -> Self {
         self.ordered = true;
+        self
+    }
+
+    /// What a resource is made of stays when it is deleted, if `is_released` says so of it.
+    #[must_use]
+    pub fn releases(mut self, is_released: fn(&<O as Operator>::Resource) -> bool) -> Self {
+        self.releases = Some(is_released);
         self
     }
 }

@@ -1,4 +1,5 @@
-//! The end of a resource: its cleanup, then its parts in the reverse of their order, then the resource itself.
+//! The end of a resource: its cleanup, then its parts in the reverse of their order, then the resource itself; or, if what it is
+//! made of is to stay, that is let go.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ const GOING_MAX: Duration = Duration::from_secs(120);
 const ORPHAN: &str = "orphan";
 
 /// The finalizers of the runtime, in the order of the stages that they stand for.
-const STAGES: [&str; 2] = [names::FINALIZER, names::ORDER_FINALIZER];
+const STAGES: [&str; 3] = [names::FINALIZER, names::ORDER_FINALIZER, names::RELEASE_FINALIZER];
 
 /// The finalizers of the runtime that `resource` has.
 pub(super) fn held_by<R: Resource>(resource: &R) -> Vec<&'static str> {
@@ -39,14 +40,17 @@ fn is_said_to_be_paused<R: CustomResource>(resource: &R) -> bool {
 impl<O: Operator> Engine<O> {
     /// The finalizers that a resource is to have while it lives.
     pub(super) fn finalizers(&self) -> Vec<&'static str> {
-        let cleanup = self.cleanup.is_some().then_some(names::FINALIZER);
-        cleanup.into_iter().chain(self.ordered.then_some(names::ORDER_FINALIZER)).collect()
+        let has_stage = [self.cleanup.is_some(), self.ordered, self.releases.is_some()];
+        STAGES.into_iter().zip(has_stage).filter(|(_, has_it)| *has_it).map(|(stage, _)| stage).collect()
     }
 
     /// Goes on with the deletion of `resource`. Each stage lets go of its finalizer when it is done, so that none is
     /// repeated, whenever this process ends.
     pub(super) async fn dismiss(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Result<Action, Error> {
         let held = held_by(resource);
+        if held.contains(&names::RELEASE_FINALIZER) && self.releases.is_some_and(|releases| releases(resource)) {
+            return self.release(resource, cx).await;
+        }
         if held.contains(&names::FINALIZER) {
             if is_said_to_be_paused(resource) {
                 self.report(resource, &Pass::Deleting { message: "it cleans up" }, cx).await?;
@@ -56,7 +60,13 @@ impl<O: Operator> Engine<O> {
             set_finalizers(resource, &rest, cx).await?;
             return Ok(Action::Await);
         }
-        if held.contains(&names::ORDER_FINALIZER) { self.disband(resource, cx).await } else { Ok(Action::Await) }
+        if held.contains(&names::ORDER_FINALIZER) {
+            return self.disband(resource, cx).await;
+        }
+        if !held.is_empty() {
+            set_finalizers(resource, &[], cx).await?;
+        }
+        Ok(Action::Await)
     }
 
     async fn clean_up(&self, resource: &O::Resource, cx: &Context<O::Resource>) -> Result<(), Error> {

@@ -4,6 +4,7 @@ pub(crate) mod act;
 mod carry;
 mod contains;
 mod declaration;
+mod declared;
 mod deletion;
 mod difference;
 pub mod handlers;
@@ -16,6 +17,7 @@ mod report;
 pub(crate) mod step;
 mod style;
 pub(crate) mod switch;
+mod title;
 mod upgrade;
 
 use std::future::Future;
@@ -29,7 +31,8 @@ use kube::{Api, Resource};
 use windlass_clock::Clock;
 use windlass_core::{CustomResource, Event, Operator, Outcome, World};
 
-pub use declaration::{Declaration, Declared, Use};
+pub use declaration::Declaration;
+pub use declared::{Declared, Use};
 pub use style::{Outfit, Style};
 
 use self::act::{Deed, Trouble};
@@ -40,6 +43,7 @@ use self::note::note;
 use self::report::Pass;
 use self::step::Owner;
 use self::switch::{Counter, Switches};
+use self::title::ReleasesFn;
 use self::upgrade::{Skill, Way};
 use crate::journal::{self, Turn};
 use crate::key::ObjectKey;
@@ -80,6 +84,8 @@ pub struct Engine<O: Operator> {
     cleanup: Option<CleanupFn<O>>,
     /// Whether parts have an order.
     ordered: bool,
+    /// Whether what a resource is made of stays when it is deleted.
+    releases: Option<ReleasesFn<O>>,
     upgrades: Option<Arc<dyn Skill<O::Resource>>>,
     world: World,
     nursery: Nursery,
@@ -148,8 +154,11 @@ impl<O: Operator> Engine<O> {
             None => None,
         };
         note(&outcome, carried.as_ref());
-        if matches!(carried, Some(Err(Trouble::Outdated))) {
-            return Ok(Action::Recheck(UNSEEN_RECHECK));
+        match carried {
+            Some(Err(Trouble::Outdated)) => return Ok(Action::Recheck(UNSEEN_RECHECK)),
+            // What is its own by now was not when the operator was asked.
+            Some(Err(Trouble::TakenOver)) => return Ok(Action::Recheck(Duration::ZERO)),
+            _ => {}
         }
         self.tell(resource, &outcome, carried.as_ref().and_then(|carried| carried.as_ref().err()), cx);
         if let Some(way) = &mut way {
@@ -217,7 +226,7 @@ fn log(event: &Event) {
 fn conclude<S>(outcome: &Outcome<S>, trouble: Option<Trouble>, clock: &Clock) -> Result<Action, Error> {
     match (trouble, outcome) {
         (Some(Trouble::Refused(_)), _) => Ok(Action::Recheck(REFUSED_RECHECK)),
-        (Some(Trouble::Unseen(_) | Trouble::Outdated), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
+        (Some(Trouble::Unseen(_) | Trouble::Outdated | Trouble::TakenOver), _) => Ok(Action::Recheck(UNSEEN_RECHECK)),
         (Some(trouble @ Trouble::Api { .. }), _) => Err(Error::failed(trouble)),
         (None, Outcome::Invalid { message }) => Err(Error::Invalid(message.clone())),
         (None, Outcome::Retry { after, message }) => Err(Error::Later { after: *after, why: message.clone() }),

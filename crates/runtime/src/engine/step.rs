@@ -19,6 +19,8 @@ pub(crate) enum Step {
     Create(Child),
     /// The object is not as wanted.
     Update(Child, Differences),
+    /// The same, and it belongs to nobody: whoever decides about what they have takes it over before they change it.
+    Adopt(Child, Differences),
     /// The object is no longer wanted.
     Delete(Unwanted),
 }
@@ -168,26 +170,27 @@ impl Owner {
     /// What is to be done so that `child` is as wanted, given what lives under its name.
     pub(crate) fn step(&self, child: Child, live: Option<&Value>) -> Result<Option<Step>, Refusal> {
         let Some(live) = live else { return Ok(Some(Step::Create(child))) };
-        self.check_title(&child, live)?;
+        let is_own = self.check_title(&child, live)?;
         let is_going = !live["metadata"]["deletionTimestamp"].is_null();
         if is_going {
             return Ok(None); // It cannot be kept; its end wakes the owner, who makes it anew.
         }
         let differences = Differences::between(&child.object, live, &self.manager);
-        Ok((self.force || !differences.is_empty()).then_some(Step::Update(child, differences)))
+        let step = if is_own { Step::Update } else { Step::Adopt };
+        Ok((self.force || !differences.is_empty()).then(|| step(child, differences)))
     }
 
-    /// Whether this owner may change `live`.
-    fn check_title(&self, child: &Child, live: &Value) -> Result<(), Refusal> {
+    /// Whether `live` belongs to this owner, or to nobody; if to somebody else it may not be changed.
+    fn check_title(&self, child: &Child, live: &Value) -> Result<bool, Refusal> {
         let (kind, name) = (child.resource.kind.clone(), child.name.clone());
         let owners = live["metadata"]["ownerReferences"].as_array();
         match owners.into_iter().flatten().find(|owner| owner["controller"] == true) {
-            Some(owner) if owner["uid"] == self.reference.uid.as_str() => Ok(()),
+            Some(owner) if owner["uid"] == self.reference.uid.as_str() => Ok(true),
             Some(owner) => {
                 let text = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
                 Err(Refusal::Controlled { kind, name, owner: format!("{} {}", text("kind"), text("name")) })
             }
-            None if live["metadata"]["labels"][names::MANAGED_BY] == self.manager.as_str() => Ok(()),
+            None if live["metadata"]["labels"][names::MANAGED_BY] == self.manager.as_str() => Ok(false),
             None => Err(Refusal::Foreign { kind, name, manager: self.manager.clone(), label: names::MANAGED_BY }),
         }
     }
@@ -231,6 +234,7 @@ mod tests {
             Ok(None) => "nothing".to_owned(),
             Ok(Some(Step::Create(_))) => "create".into(),
             Ok(Some(Step::Update(..))) => "update".into(),
+            Ok(Some(Step::Adopt(..))) => "adopt".into(),
             Ok(Some(Step::Delete(_))) => "delete".into(),
             Err(refusal) => refusal.to_string(),
         };
@@ -244,7 +248,7 @@ mod tests {
         check(Some(json!({"metadata": {"ownerReferences": controlled("owner")}})), "update");
         check(Some(json!({"metadata": {"ownerReferences": controlled("other")}})), "ConfigMap c belongs to Web w");
         check(Some(json!({"metadata": {"name": "c"}})), "ConfigMap c exists and was not made by op");
-        check(Some(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "op"}}})), "update");
+        check(Some(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "op"}}})), "adopt");
         let going =
             json!({"metadata": {"ownerReferences": controlled("owner"), "deletionTimestamp": "2026-01-01T00:00:00Z"}});
         check(Some(going), "nothing");

@@ -8,6 +8,7 @@ use windlass_core::{Operator, World};
 use super::kinds::Nursery;
 use super::memory::Memory;
 use super::switch::Counter;
+use super::title::ReleasesFn;
 use super::upgrade::SkillOf;
 use super::{CleanupFn, Engine};
 use crate::object::Object;
@@ -50,6 +51,7 @@ pub struct Outfit<O: Style> {
     pub(super) cleanup: Option<CleanupFn<O>>,
     /// Whether what a resource is made of has an order.
     pub(super) ordered: bool,
+    pub(super) releases: Option<ReleasesFn<O>>,
     pub(super) upgrades: Option<SkillOf<O>>,
 }
 
@@ -67,6 +69,7 @@ impl<O: Operator> Style for O {
             memory: Memory::default(),
             counter: Counter::new(outfit.name),
             ordered: outfit.ordered,
+            releases: outfit.releases,
         }
     }
 }

@@ -14,7 +14,7 @@ use windlass_merge::{OpenApiShape, json_patch, merge_patch, strategic};
 use windlass_runtime::tap::Call;
 
 use super::answer::Refusal;
-use super::place::{meta, unless_gone};
+use super::place::meta;
 
 /// The types of the cluster, as its OpenAPI documents describe them.
 pub(super) struct Schemas {
@@ -65,8 +65,8 @@ pub(super) struct Local<'a> {
     pub(super) schemas: &'a Schemas,
 }
 
-/// The object after a write, none if it is gone; or why not.
-type Made = Result<Option<Value>, Refusal>;
+/// The object after a write, which may be its last; or why not.
+type Made = Result<Value, Refusal>;
 
 impl Local<'_> {
     /// Writes to `live`; none is an object that the plan removed.
@@ -88,10 +88,10 @@ impl Local<'_> {
             Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        Ok(Ok(unless_gone(match live {
+        Ok(Ok(match live {
             Some(live) => self.settle(live, made, shape.as_ref()),
             None => begin(made),
-        })))
+        }))
     }
 
     fn delete(&self, live: Option<&Value>) -> Made {
@@ -104,7 +104,7 @@ impl Local<'_> {
         }
         let mut live = live.clone();
         live["metadata"]["deletionTimestamp"] = Timestamp::now().to_string().into();
-        Ok(unless_gone(live))
+        Ok(live)
     }
 
     /// The body: an object or a patch.

@@ -258,12 +258,24 @@ fn change(entry: &Entry) -> Option<Change> {
         (None, None) => return None,
     };
     let fields = if what == What::Delete { Vec::new() } else { fields(before.as_ref(), now.as_ref()) };
-    if what == What::Change && fields.is_empty() {
+    let because = before.as_ref().zip(now.as_ref()).and_then(|(before, now)| title_change(before, now));
+    if what == What::Change && fields.is_empty() && because.is_none() {
         return None;
     }
     let (status, fields) = fields.into_iter().partition(|field| field.path.starts_with("status"));
     let object = title(now.as_ref().or(before.as_ref())?);
-    Some(Change { what, object, asked: *asked, because: None, fields, status, after: now.clone() })
+    Some(Change { what, object, asked: *asked, because, fields, status, after: now.clone() })
+}
+
+/// What an object that stays would lose or get an owner for.
+fn title_change(before: &Value, now: &Value) -> Option<String> {
+    let has_owner = |object: &Value| object["metadata"]["ownerReferences"].as_array().is_some_and(|it| !it.is_empty());
+    let words = match (has_owner(before), has_owner(now)) {
+        (true, false) => "it stays, and belongs to nobody",
+        (false, true) => "it is taken over",
+        _ => return None,
+    };
+    Some(words.to_owned())
 }
 
 /// What an object would wait for, by its own account.

@@ -206,33 +206,42 @@ impl Overlay {
 
     /// A later write to an object: the cluster does not know what it has become.
     async fn rewrite(&self, local: &Local<'_>, place: Place, entry: Entry) -> Result<Response<Body>, BoxError> {
-        let now = match local.write(entry.now.as_ref()).await? {
-            Ok(now) => now,
+        let mut made = match local.write(entry.now.as_ref()).await? {
+            Ok(made) => made,
             Err(refusal) => return Ok(refusal.response()),
         };
-        if is_dry_run(local.call, &local.parts.uri, local.body) {
-            let gone = || answer::deleted(&place.name, None);
-            return Ok(now.map_or_else(gone, |now| answer::object(StatusCode::OK, &now)));
+        let (name, mut now) = (place.name.clone(), unless_gone(made.clone()));
+        if !is_dry_run(local.call, &local.parts.uri, local.body) {
+            now = self.keep(place, entry.before, now);
         }
-        let (name, uid) = (place.name.clone(), entry.now.as_ref().and_then(|now| meta(now, "uid").map(str::to_owned)));
-        let now = self.keep(place, entry.before, now);
         Ok(match now {
             Some(now) => answer::object(StatusCode::OK, &now),
-            None => answer::deleted(&name, uid.as_deref()),
+            None if local.call.verb == "delete" => answer::deleted(&name, meta(&made, "uid")),
+            // A patch that takes the last finalizer away is answered with what it made.
+            None => {
+                self.stamp(&mut made);
+                answer::object(StatusCode::OK, &made)
+            }
         })
+    }
+
+    /// Gives an object the next version, and what only the cluster would give it.
+    fn stamp(&self, object: &mut Value) {
+        let mut state = self.state();
+        state.versions += 1;
+        let version = state.versions;
+        object["metadata"]["resourceVersion"] = (FIRST_VERSION + version).to_string().into();
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{version:012}").into();
+        }
     }
 
     /// Remembers what became of an object; it gets the next version, and what only the cluster would give it.
     fn keep(&self, place: Place, before: Option<Value>, mut now: Option<Value>) -> Option<Value> {
-        let mut state = self.state();
-        state.versions += 1;
-        let version = state.versions;
         if let Some(object) = &mut now {
-            object["metadata"]["resourceVersion"] = (FIRST_VERSION + version).to_string().into();
-            if object["metadata"]["uid"].is_null() {
-                object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{version:012}").into();
-            }
+            self.stamp(object);
         }
+        let mut state = self.state();
         let asked = state.asking || state.entries.get(&place).is_some_and(|entry| entry.asked);
         state.entries.insert(place, Entry { before, now: now.clone(), asked });
         now

@@ -12,7 +12,8 @@ const VALUE_MAX: usize = 100;
 
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let is_more_than_a_report = |change: &&Change| change.what != What::Change || !change.fields.is_empty();
+        let is_more_than_a_report =
+            |change: &&Change| change.what != What::Change || !change.fields.is_empty() || change.because.is_some();
         let shown = self.changes.iter().filter(is_more_than_a_report);
         let (asked, done): (Vec<_>, Vec<_>) = shown.partition(|change| change.asked);
         section(f, "You ask for:", &asked)?;

@@ -237,7 +237,7 @@ impl<R: CustomResource> HandlerContext<R> {
 fn failed(trouble: Trouble) -> Failure {
     match &trouble {
         Trouble::Refused(_) => Failure::retry_after(REFUSED_RECHECK, &trouble),
-        Trouble::Unseen(_) | Trouble::Outdated => Failure::retry_after(UNSEEN_RECHECK, &trouble),
+        Trouble::Unseen(_) | Trouble::Outdated | Trouble::TakenOver => Failure::retry_after(UNSEEN_RECHECK, &trouble),
         Trouble::Api { .. } => Failure::from(trouble),
     }
 }
