@@ -9,7 +9,7 @@ use crate::tools;
 use crate::workspace::{root, run as run_command};
 
 /// The scenarios: the name, the test, and what it shows.
-const SCENARIOS: [(&str, &str, &str); 13] = [
+const SCENARIOS: [(&str, &str, &str); 14] = [
     ("P1", "install::p1_", "three servers from nothing, the operator killed twice: the data is made once"),
     ("P3", "failover::a_primary_", "a planned switchover, then the primary killed, under a writer"),
     (
@@ -27,6 +27,11 @@ const SCENARIOS: [(&str, &str, &str); 13] = [
     ("P10", "failover::p10_", "the primary frozen, thawed and killed, under a writer"),
     ("P11", "failover::p11_", "the primary and a standby frozen: nobody is promoted who may lack a commit"),
     ("P13", "scale::p13_", "from three servers to five and to two, under a writer"),
+    (
+        "P16",
+        "deletion::p16_",
+        "a cluster that is let go, taken over, deleted with its data kept, and deleted as a whole",
+    ),
 ];
 
 /// Options of the `scenario` task.

@@ -41,7 +41,7 @@ pub struct PostgresClusterSpec {
     /// What the data of a new cluster is made from: a backup of another one. It counts only while there is no data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// What becomes of the volumes when a server, or the cluster, is removed.
+    /// What becomes of a cluster that is deleted, and of its volumes.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
     /// A primary that gave no sign of life for this long is replaced; one that cannot reach the API stops itself before.
@@ -89,14 +89,16 @@ pub struct Synchronous {
     pub any: u32,
 }
 
-/// What becomes of data.
+/// What becomes of a cluster that is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
 pub enum DeletionPolicy {
-    /// It stays: a cluster of the same name goes on with it.
+    /// The data stays: a cluster of the same name goes on with it.
     #[default]
     Retain,
-    /// It is deleted.
+    /// The data is deleted.
     Delete,
+    /// The servers go on, and nobody manages them: a cluster of the same name takes them over.
+    Orphan,
 }
 
 /// What is known of a cluster.

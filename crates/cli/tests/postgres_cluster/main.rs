@@ -8,6 +8,7 @@ mod support;
 mod server;
 
 mod backup;
+mod deletion;
 mod failover;
 mod full;
 mod install;

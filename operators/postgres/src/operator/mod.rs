@@ -19,7 +19,7 @@ use windlass::prelude::*;
 
 use self::rolling::Turn;
 use self::survey::Survey;
-use crate::kind::{PostgresCluster, PostgresClusterStatus};
+use crate::kind::{DeletionPolicy, PostgresCluster, PostgresClusterStatus};
 use crate::supervisor::Supervisor;
 use crate::wire::{Origin, Plan};
 use crate::{archive, names};
@@ -132,6 +132,7 @@ pub(crate) fn declare(app: windlass::App<PostgresOperator>) -> windlass::App<Pos
         .owns::<Lease>()
         .pods()
         .upgrades()
+        .releases(|cluster| cluster.spec.deletion_policy == DeletionPolicy::Orphan)
         // Nobody can give away what they do not have: members may hold the lease and say what they are.
         .allow("coordination.k8s.io", "leases", &["update"])
         .allow("", "pods", &["patch"])

@@ -44,7 +44,7 @@ pub(super) fn member(cluster: &PostgresCluster, member: &str, supervisor: &Super
         spec: Some(pod(cluster, member, supervisor)),
     };
     let policy = match cluster.spec.deletion_policy {
-        DeletionPolicy::Retain => "Retain",
+        DeletionPolicy::Retain | DeletionPolicy::Orphan => "Retain",
         DeletionPolicy::Delete => "Delete",
     };
     let retention = StatefulSetPersistentVolumeClaimRetentionPolicy {
