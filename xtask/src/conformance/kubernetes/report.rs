@@ -59,12 +59,20 @@ fn reason(node: &Node) -> String {
     }
 }
 
-/// The first line of a message; with the next one if the first only introduces it.
+/// What Gomega begins with when it waited in vain. What it waited for comes after it.
+const WAITED: &str = "Timed out after ";
+
+/// The first line of a message; with the next one if the first only introduces it, and with all if it only says that it waited.
 fn first_sentence(message: &str) -> String {
     let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut sentence = lines.next().unwrap_or_default().to_owned();
+    let waited = sentence.starts_with(WAITED);
+    if waited {
+        // The time is another one each time.
+        "timed out:".clone_into(&mut sentence);
+    }
     for line in lines {
-        if !sentence.ends_with(':') && sentence != "Expected" {
+        if !waited && !sentence.ends_with(':') && sentence != "Expected" {
             break;
         }
         sentence = format!("{sentence} {line}");
@@ -87,6 +95,21 @@ mod tests {
          "RunTime": 1, "ContainerHierarchyLabels": [["sig-a", "Serial"]], "Failure": {"Message": "Unexpected error:\n    <*x>: \n    not found\nrest"}},
         {"ContainerHierarchyTexts": [], "LeafNodeType": "It", "LeafNodeText": "other", "State": "skipped"}
     ]}]"#;
+
+    #[test]
+    fn a_reason_says_what_was_expected() {
+        let rows = [
+            ("no pod\nat x.go:1", "no pod"),
+            ("Expected\n    <int>: 1\nto equal\n    <int>: 2", "Expected <int>: 1"),
+            (
+                "Timed out after 60.002s.\nExpected\n    <string>: a\nto equal\n    <string>: b",
+                "timed out: Expected <string>: a to equal <string>: b",
+            ),
+        ];
+        for (message, expected) in rows {
+            assert_eq!(first_sentence(message), expected);
+        }
+    }
 
     #[test]
     fn a_report_says_what_passed_and_why_not() {
