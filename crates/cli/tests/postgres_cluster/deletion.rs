@@ -33,7 +33,7 @@ fn starts(stage: &Stage) -> Vec<String> {
     MEMBERS.iter().map(|member| stage.ask(member, "select pg_postmaster_start_time()")).collect()
 }
 
-/// All there is in the namespace, but for Pods that were restarted and tokens that come and go.
+/// All there is of these kinds, by kind and name.
 fn inventory(stage: &Stage) -> BTreeSet<String> {
     let lines = stage.machine.kubectl(&["get", KINDS, "-o", "name"]);
     lines.lines().map(str::to_owned).collect()
